@@ -1,0 +1,50 @@
+# Every target is what a person would type by hand; CI runs the same ones.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+MODEL  ?= qwen2.5-coder-0.5b
+PORT   ?= 8000
+ARGS   ?=
+SOURCES := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
+
+.PHONY: serve test test-fast test-exhaustive check bench clean
+
+$(VENV)/made:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/installed: $(VENV)/made $(SOURCES)
+	$(BIN)/pip install --quiet "scikit-build-core>=1.0" "nanobind>=2.4"
+	$(BIN)/pip install --quiet --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/installed
+	$(BIN)/pip install --quiet --no-build-isolation --editable ".[dev]"
+	touch $@
+
+serve: $(VENV)/installed
+	$(BIN)/twostroke serve $(MODEL) --port $(PORT) $(ARGS)
+
+test: $(VENV)/dev
+	$(BIN)/twostroke pull smollm2-135m
+	$(BIN)/twostroke pull qwen2.5-coder-0.5b
+	$(BIN)/pytest
+
+test-fast: $(VENV)/dev
+	$(BIN)/pytest -m "not model and not slow"
+
+test-exhaustive: $(VENV)/dev
+	$(BIN)/pytest -m exhaustive
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev
+	$(BIN)/python -m bench $(ARGS)
+
+clean:
+	rm -rf build $(VENV)
