@@ -1,0 +1,9 @@
+// The extension module: each part of the kernels binds itself, this file only calls the parts in turn.
+#include <nanobind/nanobind.h>
+
+void bind_gemm(nanobind::module_& m);
+
+NB_MODULE(_kernels, m) {
+  m.doc() = "Row-invariant kernels: packed weights, products and the paths that compute them.";
+  bind_gemm(m);
+}
