@@ -1,0 +1,95 @@
+"""How often guesses come true, by position in the draft.
+
+The invariant: what a request is told rests on its own record and its namespace's, never on another namespace's.
+Records forget (old evidence decays), so a text that turns predictable or stops being so is noticed within a dozen
+guesses.  Nothing here knows what a guess was made from or what it costs.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+SEQUENCE_DECAY = 0.9  # a sequence remembers about its last ten guesses
+NAMESPACE_DECAY = 0.98
+SEQUENCE_WEIGHT = 1.5  # guesses of its own that count as much as the namespace's record
+NAMESPACE_WEIGHT = 4.0
+
+
+class Rates:
+    """Decayed counts of successes and trials by position; position i is tried only where 0…i-1 succeeded."""
+
+    __slots__ = ("decay", "hits", "trials")
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.hits: list[float] = []
+        self.trials: list[float] = []
+
+    def add(self, agreed: int, failed: bool) -> None:
+        """`agreed` positions came true; `failed` says that the next one did not (else it was never seen)."""
+        tried = agreed + failed
+        while len(self.trials) < tried:
+            self.hits.append(0.0)
+            self.trials.append(0.0)
+        for i in range(tried):
+            self.trials[i] = self.trials[i] * self.decay + 1.0
+            self.hits[i] = self.hits[i] * self.decay + (i < agreed)
+
+    def rate(self, position: int, prior: float, weight: float) -> float:
+        """The posterior mean of a Beta prior of `weight` trials, `prior` of them successes; at most 1."""
+        if position >= len(self.trials):
+            return prior
+        return min(1.0, (self.hits[position] + weight * prior) / (self.trials[position] + weight))
+
+
+class Acceptance:
+    """Estimates of survival for one drafter, by sequence, with the namespace as the prior.
+
+    `strength` is a small number by which a drafter sorts its guesses (a longer match is stronger); each has its own
+    record.  Namespaces are bounded: beyond `namespaces`, the one unused for longest is forgotten.
+    """
+
+    def __init__(self, first: float = 0.5, namespaces: int = 1024) -> None:
+        self.first = first  # what is believed of a position before anything was seen
+        self.namespaces = namespaces
+        self._shared: OrderedDict[tuple[str, int], Rates] = OrderedDict()
+        self._own: dict[int, dict[int, Rates]] = {}
+
+    def add(self, sequence: int, namespace: str, strength: int, agreed: int, failed: bool) -> None:
+        """Record what became of one guess of `sequence`."""
+        own = self._own.setdefault(sequence, {})
+        if strength not in own:
+            own[strength] = Rates(SEQUENCE_DECAY)
+        own[strength].add(agreed, failed)
+        self._namespace(namespace, strength).add(agreed, failed)
+
+    def survival(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]:
+        """For each of `count` positions, the probability that it and all before it come true; never increasing."""
+        shared = self._namespace(namespace, strength)
+        own = self._own.get(sequence, {}).get(strength)
+        product, belief = 1.0, self.first
+        survival = []
+        for position in range(count):
+            # A position nobody has reached yet is believed to be like the one before it.
+            belief = shared.rate(position, belief, NAMESPACE_WEIGHT)
+            product *= belief if own is None else own.rate(position, belief, SEQUENCE_WEIGHT)
+            survival.append(product)
+        return tuple(survival)
+
+    def forget(self, sequence: int) -> None:
+        """The sequence is gone; what it taught its namespace stays."""
+        self._own.pop(sequence, None)
+
+    def purge(self, namespace: str) -> None:
+        """Forget everything a namespace has taught."""
+        for key in [key for key in self._shared if key[0] == namespace]:
+            del self._shared[key]
+
+    def _namespace(self, namespace: str, strength: int) -> Rates:
+        key = (namespace, strength)
+        if key not in self._shared:
+            self._shared[key] = Rates(NAMESPACE_DECAY)
+            if len(self._shared) > self.namespaces:
+                self._shared.popitem(last=False)
+        self._shared.move_to_end(key)
+        return self._shared[key]

@@ -1,0 +1,64 @@
+from importlib.metadata import EntryPoint
+
+import pytest
+from texts import Text
+
+from twostroke.errors import InvalidParameter
+from twostroke.speculate import table
+from twostroke.speculate.table import Settings, build, check_draft_tokens, check_drafter, known
+
+
+def test_every_row_builds_a_drafter_of_that_name():
+    for name in table.DRAFTERS:
+        drafter = build(name)
+        assert drafter.name == name
+        assert [p.sequence for p in drafter.propose([Text(id=3, tokens=[1, 2, 3, 1, 2])])] == [3]
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(InvalidParameter, match=r"unknown drafter 'ngrm'.*off.*ngram") as caught:
+        check_drafter("ngrm")
+    assert caught.value.param == "speculate"
+    with pytest.raises(InvalidParameter):
+        build("ngrm")
+
+
+def test_a_drafter_made_elsewhere_is_known_where_it_is_named():
+    assert check_drafter("draft", extra=["draft"]) == "draft"
+    assert "draft" in known(["draft"])
+    with pytest.raises(InvalidParameter):
+        check_drafter("draft")
+
+
+@pytest.mark.parametrize("value", [1, 8, 64])
+def test_draft_tokens_in_range_pass(value):
+    assert check_draft_tokens(value) == value
+
+
+@pytest.mark.parametrize("value", [0, -1, 65, 10**9, 1.5, "4", None, True, [4], float("nan")])
+def test_draft_tokens_out_of_range_are_refused_with_the_range_and_the_way_to_draft_nothing(value):
+    with pytest.raises(InvalidParameter, match=r"from 1 to 64.*off") as caught:
+        check_draft_tokens(value)
+    assert caught.value.param == "draft_tokens"
+    assert repr(value) in caught.value.message
+
+
+def test_settings_reach_the_drafter():
+    with pytest.raises(InvalidParameter):
+        build("ngram", Settings(draft_tokens=65))
+    text = Text(tokens=[1, 2, 3, 1, 2])
+    (proposal,) = build("ngram", Settings(draft_tokens=2)).propose([text])
+    assert proposal.tokens == (3, 1)
+    (proposal,) = build("ngram", Settings(ngram_longest=3, ngram_shortest=3)).propose([text])
+    assert proposal.tokens == ()
+
+
+def test_an_installed_package_adds_a_drafter_but_replaces_none(monkeypatch):
+    points = [
+        EntryPoint("mine", "texts:Text", table.ENTRY_POINTS),
+        EntryPoint("ngram", "texts:Text", table.ENTRY_POINTS),
+    ]
+    monkeypatch.setattr(table, "entry_points", lambda group, name=None: [p for p in points if name in (None, p.name)])
+    assert known() == (*table.DRAFTERS, "mine")
+    assert isinstance(build("mine"), Text)
+    assert build("ngram").name == "ngram"
