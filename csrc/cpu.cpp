@@ -16,12 +16,14 @@ const char* const names[] = {"portable", "avx2", "avx512", "amx"};
 
 #if defined(__x86_64__)
 bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("f16c");
 }
 
 bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni");
 }
 
 // AMX needs the processor's word (leaf 7) and the kernel's permission for the tile state, asked for once per process.
@@ -62,7 +64,8 @@ std::string joined(const std::vector<std::string>& words) {
 Path parse(const std::string& name) {
   for (int i = 0; i < 4; i++)
     if (name == names[i] && supported(static_cast<Path>(i))) return static_cast<Path>(i);
-  throw std::invalid_argument("kernel path '" + name + "' is not available here; choose one of: " + joined(supported_paths()));
+  throw std::invalid_argument("kernel path '" + name +
+                              "' is not available here; choose one of: " + joined(supported_paths()));
 }
 
 Path initial() {

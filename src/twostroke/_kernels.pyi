@@ -28,7 +28,42 @@ class Pool:
 # --- Weights (csrc/gemm.h) --------------------------------------------------------------------------------------------
 
 class Weight:
-    """One packed matrix; see `pack`."""
+    """One packed matrix of `rows` outputs by `cols` inputs, at the precision of its file."""
+
+    @staticmethod
+    def pack(ggml_type: int, rows: int, cols: int, data: NDArray[np.uint8]) -> Weight:
+        """Repack a file's bytes losslessly; `data` is flat and C-contiguous (a memory map will do) and not kept.
+
+        Types: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K.  `cols` must be a multiple of the type's
+        block (1, 32 or 256).  Raises ValueError for another type, shape or number of bytes.
+        """
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def cols(self) -> int: ...
+    @property
+    def type(self) -> str:
+        """The type's name, "Q4_K" for example."""
+
+    @property
+    def file_bytes(self) -> int: ...
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of the packed form: those of the file, but for rows padded to a multiple of 16."""
+
+    def dequantize(self, rows: NDArray[np.int64]) -> Floats:
+        """The values of the given rows [n], as [n, cols]: bit for bit as ggml.  ValueError for a missing row."""
+
+def multiply(pool: Pool, weight: Weight, x: Floats, bias: Floats | None = None) -> Floats:
+    """x [M, cols] quantised row by row, times the weight, as [M, rows] (+ bias [rows])."""
+
+def quantize(x: Floats, group: Literal[32, 256]) -> tuple[NDArray[np.int8], Floats]:
+    """How products see their inputs: codes [M, cols] and one scale per group [M, cols / group].
+
+    scale = largest magnitude / 127, codes round x / scale to nearest even.  A group with a NaN or infinity has codes 0
+    and scale NaN; one whose magnitudes all lie below 1e-30 has codes 0 and scale 0.
+    """
 
 # --- Keys and values --------------------------------------------------------------------------------------------------
 

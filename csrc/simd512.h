@@ -1,0 +1,149 @@
+// Unpacking of tiles with AVX-512, shared by the AVX-512 and AMX products; the layouts are in format.h.
+#pragma once
+#include <immintrin.h>
+
+#include "gemm_kernels.h"
+
+namespace twostroke {
+namespace {
+
+#define TWOSTROKE_INLINE inline __attribute__((always_inline))
+
+constexpr int line = 64;
+
+TWOSTROKE_INLINE __m512i load512(const void* p) { return _mm512_load_si512(p); }
+TWOSTROKE_INLINE __m256i load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+TWOSTROKE_INLINE __m512 load_halves(const uint8_t* p) { return _mm512_cvtph_ps(load256(p)); }
+
+// a | (b & c)
+TWOSTROKE_INLINE __m512i or_and(__m512i a, __m512i b, __m512i c) { return _mm512_ternarylogic_epi32(a, b, c, 0xf8); }
+
+// Shift 16-bit lanes left (positive) or right; callers mask away what crosses bytes.
+template <int Left>
+TWOSTROKE_INLINE __m512i shift(__m512i v) {
+  if constexpr (Left > 0) return _mm512_slli_epi16(v, Left);
+  if constexpr (Left < 0) return _mm512_srli_epi16(v, -Left);
+  return v;
+}
+
+TWOSTROKE_INLINE void unpack_nibbles(const uint8_t* body, __m512i w[8]) {
+  const __m512i mask = _mm512_set1_epi8(15);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    const __m512i x = load512(body + i * line);
+    w[i] = _mm512_and_si512(x, mask);
+    w[i + 4] = _mm512_and_si512(_mm512_srli_epi16(x, 4), mask);
+  }
+}
+
+TWOSTROKE_INLINE void add_fifth_bits(const uint8_t* plane, __m512i w[8]) {
+  const __m512i h = load512(plane), bit = _mm512_set1_epi8(16);
+  w[0] = or_and(w[0], shift<4>(h), bit);
+  w[1] = or_and(w[1], shift<3>(h), bit);
+  w[2] = or_and(w[2], shift<2>(h), bit);
+  w[3] = or_and(w[3], shift<1>(h), bit);
+  w[4] = or_and(w[4], h, bit);
+  w[5] = or_and(w[5], shift<-1>(h), bit);
+  w[6] = or_and(w[6], shift<-2>(h), bit);
+  w[7] = or_and(w[7], shift<-3>(h), bit);
+}
+
+TWOSTROKE_INLINE void add_top_pairs(const uint8_t* plane, __m512i w[8]) {
+  const __m512i bits = _mm512_set1_epi8(48);
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; i++) {
+    const __m512i h = load512(plane + i * line);
+    __m512i* v = w + 4 * i;
+    v[0] = or_and(v[0], shift<4>(h), bits);
+    v[1] = or_and(v[1], shift<2>(h), bits);
+    v[2] = or_and(v[2], h, bits);
+    v[3] = or_and(v[3], shift<-2>(h), bits);
+  }
+}
+
+constexpr bool is_five(Type t) { return t == Type::q5_0 || t == Type::q5_1 || t == Type::q5_k; }
+constexpr bool has_minimum(Type t) { return t == Type::q4_1 || t == Type::q5_1; }
+
+// Bytes of the body that hold 32 inputs.
+constexpr int unit_bytes(Type t) {
+  return t == Type::q8_0 ? byte_bytes : nibble_bytes + (is_five(t) ? fifth_bytes : t == Type::q6_k ? pair_bytes : 0);
+}
+
+// Eight quads of codes: unsigned, except Q8_0's, which stay signed.
+template <Type T>
+TWOSTROKE_INLINE void unpack(const uint8_t* body, __m512i w[8]) {
+  if constexpr (T == Type::q8_0) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) w[i] = load512(body + i * line);
+  } else {
+    unpack_nibbles(body, w);
+    if constexpr (is_five(T)) add_fifth_bits(body + nibble_bytes, w);
+    if constexpr (T == Type::q6_k) add_top_pairs(body + nibble_bytes, w);
+  }
+}
+
+// The scale block of Q4_K and Q5_K: bytes S[8][16] and N[4][16][2].
+struct SixBits {
+  __m512i scales[2], minimums[2];
+};
+
+TWOSTROKE_INLINE SixBits unpack_scale_block(const uint8_t* block) {
+  const __m512i nibble = _mm512_set1_epi8(15), pair = _mm512_set1_epi8(48);
+  const __m512i s = load512(block), n = load512(block + line), high = load512(block + 2 * line);
+  const auto low_of = [&](__m512i v) { return _mm512_and_si512(v, nibble); };
+  const auto high_of = [&](__m512i v) { return _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble); };
+  return {{or_and(low_of(s), shift<4>(high), pair), or_and(high_of(s), shift<2>(high), pair)},
+          {or_and(low_of(n), high, pair), or_and(high_of(n), shift<-2>(high), pair)}};
+}
+
+// The minimums as pairs of 16-bit numbers, for a pairwise product with sums of activations.
+TWOSTROKE_INLINE void widen_minimums(const SixBits& b, __m512i pairs[4]) {
+  pairs[0] = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(b.minimums[0]));
+  pairs[1] = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(b.minimums[0], 1));
+  pairs[2] = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(b.minimums[1]));
+  pairs[3] = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(b.minimums[1], 1));
+}
+
+TWOSTROKE_INLINE __m512i broadcast4(const void* p) {
+  int32_t v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return _mm512_set1_epi32(v);
+}
+
+// Sum over sub-blocks of minimum times sum of activations, for the row whose sums are given.
+TWOSTROKE_INLINE __m512i dot_minimums(const __m512i pairs[4], const int16_t* sum32) {
+  __m512i n = _mm512_dpwssd_epi32(_mm512_setzero_si512(), pairs[0], broadcast4(sum32));
+  n = _mm512_dpwssd_epi32(n, pairs[1], broadcast4(sum32 + 2));
+  n = _mm512_dpwssd_epi32(n, pairs[2], broadcast4(sum32 + 4));
+  return _mm512_dpwssd_epi32(n, pairs[3], broadcast4(sum32 + 6));
+}
+
+// Add one super-block of exact sums to a row's outputs.
+TWOSTROKE_INLINE __m512 add_affine(__m512 acc, __m512i total, __m512i low, __m512 d, __m512 dmin, float scale) {
+  const __m512 t = _mm512_fmsub_ps(_mm512_cvtepi32_ps(total), d, _mm512_mul_ps(_mm512_cvtepi32_ps(low), dmin));
+  return _mm512_fmadd_ps(t, _mm512_set1_ps(scale), acc);
+}
+
+TWOSTROKE_INLINE __m512 add_q6_k(__m512 acc, __m512i total, __m512 d, float scale) {
+  return _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(total), d), _mm512_set1_ps(scale), acc);
+}
+
+TWOSTROKE_INLINE void store_row(const Span& s, int64_t n, int64_t m, __m512 v) {
+  const int64_t first = n * tile_rows, left = s.rows - first;
+  const __mmask16 mask = left >= tile_rows ? 0xffff : static_cast<__mmask16>((1u << left) - 1);
+  float* out = s.out + m * s.out_stride + first;
+  if (s.bias) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, s.bias + first));
+  if (s.add) v = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), v);
+  _mm512_mask_storeu_ps(out, mask, v);
+}
+
+// Fetch what will be needed after the next `ahead` bytes of weights.
+constexpr int ahead = 4096;
+template <int Bytes>
+TWOSTROKE_INLINE void prefetch(const uint8_t* p) {
+#pragma GCC unroll 8
+  for (int i = 0; i < Bytes; i += line) _mm_prefetch(reinterpret_cast<const char*>(p + ahead + i), _MM_HINT_T0);
+}
+
+}  // namespace
+}  // namespace twostroke
