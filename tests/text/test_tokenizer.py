@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,10 +157,11 @@ def test_no_merge_and_no_whole_word_makes_a_special_token(pre: str) -> None:
 
 
 def test_whole_words_are_taken_unmerged_where_the_pretokenizer_says_so() -> None:
-    made = {"tokens": None, "token_type": None}
-    data = byte_level("llama-bpe")
-    made["tokens"] = [*data["tokenizer.ggml.tokens"], "xyz"]  # type: ignore[misc]
-    made["token_type"] = [*data["tokenizer.ggml.token_type"], 1]  # type: ignore[misc]
+    data = byte_level()
+    tokens, kinds = data["tokenizer.ggml.tokens"], data["tokenizer.ggml.token_type"]
+    assert isinstance(tokens, list)
+    assert isinstance(kinds, list)
+    made: dict[str, Any] = {"tokens": [*tokens, "xyz"], "token_type": [*kinds, 1]}
     assert len(Tokenizer.from_metadata(byte_level("llama-bpe", **made)).encode("xyz")) == 1
     assert len(Tokenizer.from_metadata(byte_level("gpt-2", **made)).encode("xyz")) == 3
 

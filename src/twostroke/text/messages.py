@@ -1,0 +1,84 @@
+"""Conversations in OpenAI's form, judged and made plain for a chat template.
+
+Templates expect content as one string, absent fields absent, and tool arguments as objects.  Invariant: what comes out
+holds nothing the caller did not send; what cannot be made plain is refused with its path.  Knows nothing about
+templates or tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from twostroke.errors import InvalidParameter
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")  # a template may write one into a token's name
+
+
+def plain_messages(messages: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """The messages with content as a string, nulls left out and tool arguments parsed.
+
+    Raises:
+        InvalidParameter: there is no message, or one is malformed; `param` is its path.
+    """
+    if not messages:
+        raise InvalidParameter("messages is empty; send at least one message", param="messages")
+    return [_message(message, f"messages[{index}]") for index, message in enumerate(messages)]
+
+
+def _message(message: object, path: str) -> dict[str, object]:
+    if not isinstance(message, Mapping):
+        raise InvalidParameter(f"{path} is {type(message).__name__}, not an object with role and content", param=path)
+    role = message.get("role")
+    if role not in ROLES:
+        known = ", ".join(ROLES)
+        raise InvalidParameter(f"{path}.role is {role!r}; it must be one of {known}", param=f"{path}.role")
+    plain = {key: value for key, value in message.items() if value is not None}
+    plain["content"] = _content(message.get("content"), f"{path}.content", optional=role == "assistant")
+    if "tool_calls" in plain:
+        plain["tool_calls"] = _tool_calls(plain["tool_calls"], f"{path}.tool_calls")
+    return plain
+
+
+def _content(content: object, path: str, *, optional: bool) -> str:
+    """One text; several parts are separated by line breaks."""
+    if isinstance(content, str):
+        return content
+    if content is None and optional:
+        return ""
+    if not isinstance(content, list | tuple):
+        found = "missing" if content is None else type(content).__name__
+        raise InvalidParameter(f"{path} is {found}; send a string or a list of text parts", param=path)
+    return "\n".join(_part(part, f"{path}[{index}]") for index, part in enumerate(content))
+
+
+def _part(part: object, path: str) -> str:
+    kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+    if not isinstance(part, Mapping) or kind != "text":
+        raise InvalidParameter(f"{path} is a part of type {kind!r}; only text is understood here", param=f"{path}.type")
+    text = part.get("text")
+    if not isinstance(text, str):
+        raise InvalidParameter(f"{path}.text is {type(text).__name__}, not a string", param=f"{path}.text")
+    return text
+
+
+def _tool_calls(calls: object, path: str) -> list[object]:
+    if not isinstance(calls, list | tuple):
+        raise InvalidParameter(f"{path} is {type(calls).__name__}, not a list", param=path)
+    return [_tool_call(call) for call in calls]
+
+
+def _tool_call(call: object) -> object:
+    """The call with its arguments as an object, where they are the JSON text of one."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(call, Mapping) or not isinstance(function, Mapping):
+        return call
+    return {**call, "function": {**function, "arguments": _parsed(function.get("arguments"))}}
+
+
+def _parsed(arguments: object) -> object:
+    try:
+        parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        return arguments
+    return parsed if isinstance(parsed, dict) else arguments
