@@ -53,6 +53,20 @@ class BodyTooLarge(RequestError):
     code = "request_too_large"
 
 
+class UnsupportedMediaType(RequestError):
+    """The request body is not JSON, or is not declared as such."""
+
+    status = 415
+    code = "unsupported_media_type"
+
+
+class Unauthorized(RequestError):
+    """The API key is missing or wrong."""
+
+    status = 401
+    code = "invalid_api_key"
+
+
 class Unavailable(TwostrokeError):
     """Try again later."""
 

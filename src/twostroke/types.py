@@ -202,6 +202,7 @@ class Report:
     kv_used: int = 0  # positions held by running sequences or published, target group
     kv_capacity: int = 0  # positions
     evicted: int = 0  # positions evicted from the index in this step
+    draft_s: float = 0.0  # spent on proposing the drafts that this step could verify
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,9 @@ class DecodePhase:
     draft_ms: float
     saved_ms: float
     undrafted: Mapping[str, int] = field(default_factory=dict)  # steps without drafts, by reason
+    drafted_steps: int = 0  # steps in which drafts were verified
+    drafted_by: Mapping[str, int] = field(default_factory=dict)  # `drafted` by the drafter's name
+    accepted_by: Mapping[str, int] = field(default_factory=dict)  # `accepted` by the drafter's name
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,79 @@
+"""What a server needs of the engine behind it, as one frozen value.
+
+Tests fill it with a scripted engine, the command line with a real one; the wire formats see nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from twostroke.config import Settings
+from twostroke.serve.host import Host
+from twostroke.serve.tenants import Tenants
+from twostroke.types import StopCondition
+
+
+class TextStream(Protocol):
+    """Turns one answer's tokens into text.
+
+    Bytes of an unfinished character, and text that may become a stop string, are held back.
+    """
+
+    def feed(self, tokens: Sequence[int]) -> str:
+        """The text that is certain now and was not before."""
+        ...
+
+    def flush(self) -> str:
+        """The rest, when the answer has ended; nothing of a stop string."""
+        ...
+
+
+class Text(Protocol):
+    """IDs <-> text for one model."""
+
+    @property
+    def vocabulary(self) -> int:
+        """How many token ids there are."""
+        ...
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """Tokens that end an answer."""
+        ...
+
+    def encode(self, text: str) -> Sequence[int]:
+        """A plain prompt; special strings in it stay text."""
+        ...
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> Sequence[int]:
+        """The prompt of a conversation of {"role", "content"}, ready for the assistant's next words."""
+        ...
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of one token, as a log-probability reports them."""
+        ...
+
+    def stream(self, stops: Sequence[str]) -> TextStream: ...
+
+    def stop(self, stops: Sequence[str]) -> Callable[[], StopCondition] | None:
+        """Makes the conditions that end an answer at one of `stops`; None without any."""
+        ...
+
+
+@dataclass(frozen=True)
+class Service:
+    """One model, served."""
+
+    host: Host
+    text: Text
+    models: Sequence[str]  # names clients may use, the preferred one first
+    context: int  # tokens a prompt and its answer may span
+    settings: Settings = field(default_factory=Settings)
+    tenants: Tenants = field(default_factory=Tenants)
+    drafters: frozenset[str] = frozenset({"off"})  # values "speculate" may take, "off" included
+    metrics: Callable[[], bytes] = lambda: b""  # the Prometheus text exposition
+    rejected: Callable[[str], None] = lambda reason: None  # counts requests turned away
+    created: int = 0  # Unix time at which the model was loaded
+    version: str = "0"
