@@ -1,0 +1,145 @@
+"""A suite that cannot fail proves nothing: break one line at a time, and see it caught."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.composition.simulation import Setting, Simulation, workload
+from twostroke.cache import index, keys, space
+from twostroke.engine import engine, scheduler, sequence
+
+SETTINGS = [
+    Setting(True, skill, lookahead, blocks, budget, spare)
+    for (skill, lookahead), (blocks, spare), budget in product(
+        ((None, None), (0.7, None), (0.7, 1), (0.7, 2)), ((11, 4), (64, 0)), (5, 64)
+    )
+]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """In the source of `owner.function`, `before` becomes `after`."""
+
+    name: str
+    owner: Any
+    function: str
+    before: str
+    after: str
+
+
+FAULTS = [
+    Fault("accept keeps one too many", scheduler, "accept", "agreed + 1", "agreed + 2"),
+    Fault("accept compares with the wrong sample", scheduler, "accept", "samples[i]", "samples[i - 1]"),
+    Fault(
+        "rejected positions are counted",
+        scheduler.Scheduler,
+        "_settle",
+        "sequence.computed = len(sequence.tokens) - 1",
+        "sequence.computed = row.start + len(row.tokens)",
+    ),
+    Fault(
+        "published before rejected positions are taken back",
+        scheduler.Scheduler,
+        "_settle",
+        "emitted: tuple[int, ...] = ()",
+        "emitted = (); self.space.publish(table, [*sequence.tokens[: row.start], *row.tokens, 0], row.start + "
+        "len(row.tokens))",
+    ),
+    Fault(
+        "a stop inside accepted drafts is missed",
+        sequence.Sequence,
+        "extend",
+        "self.finished is not None",
+        "self.finished is not None and count == len(kept)",
+    ),
+    Fault("the key omits the successors", keys.Keys, "child", "packed(text[own:])", "b''"),
+    Fault("the key omits the parent", keys.Keys, "child", "parent,", "b'',"),
+    Fault("publishing ignores the lookahead", space, "resume", "known - lookahead", "known"),
+    Fault("a hit may cover the last known token", space, "resume", "known - 1", "known"),
+    Fault("namespaces share one root", index.PrefixIndex, "root", "self._roots.get(namespace)", "self._roots.get('')"),
+    Fault("a recycled block keeps its key", space.GroupSpace, "_forget", "self.index.remove(entry)", "pass"),
+    Fault("a parent goes before its children", space.GroupSpace, "_enqueue", "if not entry.children:", "if True:"),
+    Fault("release forgets its blocks", space.GroupSpace, "release", "self._drop(block)", "pass"),
+    Fault("a shared block is not held", space.GroupSpace, "_share", "self._hold(entry)", "pass"),
+    Fault("a replaced block is not given back", space.GroupSpace, "_share", "self._drop(own)", "pass"),
+    Fault("the source of a copy is not held", space.GroupSpace, "_copy_part", "self._hold(found.source)", "pass"),
+    Fault("the source of a copy is held for ever", space.GroupSpace, "copied", "self._drop(source)", "pass"),
+    Fault(
+        "a partial hit is one position too long",
+        space.GroupSpace,
+        "_find_part",
+        "shared - self.group.lookahead",
+        "shared - self.group.lookahead + 1",
+    ),
+    Fault("a copy is never made", scheduler.Scheduler, "_row", "(table.copy,) if table.copy else ()", "()"),
+    Fault("requests that opted out are cached", space.GroupSpace, "match", "caching and self.caching", "self.caching"),
+    Fault("blocks of guesses are kept", scheduler.Scheduler, "_settle", "self.space.trim", "(lambda *_: None)"),
+    Fault(
+        "a preempted sequence believes its KV is still there",
+        scheduler.Scheduler,
+        "_leave",
+        "None, 0, reason",
+        "None, sequence.computed, reason",
+    ),
+    Fault(
+        "an aborted sequence keeps its blocks",
+        scheduler.Scheduler,
+        "_leave",
+        "self.space.close(sequence.table, sequence.tokens, sequence.computed)",
+        "reason or self.space.close(sequence.table, sequence.tokens, sequence.computed)",
+    ),
+    Fault("choices share their noise", scheduler.Scheduler, "_row", "choice=sequence.choice", "choice=0"),
+    Fault(
+        "samples before the prompt is read",
+        scheduler.Scheduler,
+        "_row",
+        "1 + depth if end == known else 0",
+        "1 + depth",
+    ),
+    Fault(
+        "guesses before the tokens are delivered",
+        engine.Engine,
+        "step",
+        "report = self._commit(",
+        "report = self._commit(plan, picks, started, planned, executed); self._propose(); (lambda *_: 0)(",
+    ),
+    Fault("the drafter is not told who left", engine.Engine, "_forget", "self.drafter.forget(sequence)", "pass"),
+]
+
+
+def break_line(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+    function: Callable[..., Any] = getattr(fault.owner, fault.function)
+    source = textwrap.dedent(inspect.getsource(function))
+    assert fault.before in source, f"{fault.name}: nothing to break"
+    broken = "from __future__ import annotations\n" + source.replace(fault.before, fault.after)
+    namespace = dict(sys.modules[function.__module__].__dict__)
+    exec(compile(broken, fault.name, "exec"), namespace)
+    monkeypatch.setattr(fault.owner, fault.function, namespace[fault.function])
+
+
+def caught() -> str:
+    """What the suite says of the code as it is now: the first complaint, or nothing."""
+    for seed, setting in product(range(2), SETTINGS):
+        try:
+            Simulation(setting, seed).run(workload(seed))
+        except Exception as complaint:
+            return repr(complaint)
+    return ""
+
+
+def test_the_code_as_it_is_passes() -> None:
+    assert caught() == ""
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+    break_line(monkeypatch, fault)
+    assert caught() != ""

@@ -1,0 +1,32 @@
+"""Every combination of switches gives the same answers: the ones a plain loop over the model gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from tests.composition.simulation import Setting, Simulation, workload
+
+SEEDS = (1, 2)
+MATRIX = [
+    Setting(caching, skill, lookahead, blocks, budget, spare)
+    for caching, skill, lookahead, (blocks, spare), budget in product(
+        (False, True), (None, 0.0, 0.7, 1.0), (None, 0, 1, 2), ((11, 0), (11, 4), (64, 0)), (5, 64)
+    )
+    if skill is not None or lookahead is None
+]
+
+
+@pytest.mark.parametrize("caching", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_setting_gives_the_same_answers(seed: int, caching: bool) -> None:
+    arrivals = workload(seed)
+    counts: Counter[str] = Counter()
+    for setting in MATRIX:
+        if setting.caching == caching:
+            counts += Simulation(setting, seed).run(arrivals).counts
+    happened = {"drafted", "accepted", "rejected", "preempted", "resumed", "chunked"}
+    happened |= {"cached", "copies", "evicted"} if caching else set()
+    assert happened <= {name for name, number in counts.items() if number}, counts
