@@ -5,14 +5,21 @@ from texts import Text
 
 from twostroke.errors import InvalidParameter
 from twostroke.speculate import table
+from twostroke.speculate.synthetic import always
 from twostroke.speculate.table import Settings, build, check_draft_tokens, check_drafter, known
 
 
 def test_every_row_builds_a_drafter_of_that_name():
+    settings = Settings(oracle=lambda sequence: [3], rates=always(1.0))
     for name in table.DRAFTERS:
-        drafter = build(name)
+        drafter = build(name, settings)
         assert drafter.name == name
         assert [p.sequence for p in drafter.propose([Text(id=3, tokens=[1, 2, 3, 1, 2])])] == [3]
+
+
+def test_the_synthetic_drafter_says_what_it_lacks():
+    with pytest.raises(InvalidParameter, match="oracle"):
+        build("synthetic")
 
 
 def test_an_unknown_name_lists_the_known_ones():

@@ -13,9 +13,14 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from twostroke.errors import InvalidParameter
-from twostroke.speculate.lookup import MOST_DRAFTS, LookupDrafter
+from twostroke.speculate.auto import Auto
+from twostroke.speculate.history import History
+from twostroke.speculate.lookup import MOST_DRAFTS, Lookup, LookupDrafter
 from twostroke.speculate.ngram import LONGEST, SHORTEST, Ngram
 from twostroke.speculate.none import NoDraft
+from twostroke.speculate.prediction import Prediction
+from twostroke.speculate.suffix import Suffix
+from twostroke.speculate.synthetic import Oracle, Rates, Synthetic
 
 if TYPE_CHECKING:
     from twostroke.engine.protocols import Drafter
@@ -30,19 +35,43 @@ class Settings:
     draft_tokens: int = 8  # at most so many drafts for a sequence in a step, 1…64, where the request names no number
     ngram_longest: int = LONGEST
     ngram_shortest: int = SHORTEST
+    history_tokens: int = 131_072  # what `suffix` keeps of finished text over all namespaces, about 450 bytes a token
+    oracle: Oracle | None = None  # what `synthetic` knows
+    rates: Rates | None = None  # how often `synthetic` is right
 
 
 Factory = Callable[[Settings], "Drafter"]
 
 
-def ngram(settings: Settings) -> Drafter:
-    return LookupDrafter(Ngram(settings.ngram_longest, settings.ngram_shortest), settings.draft_tokens)
+def drafter(lookup: Callable[[Settings], Lookup]) -> Factory:
+    return lambda settings: LookupDrafter(lookup(settings), settings.draft_tokens)
+
+
+def ngram(settings: Settings) -> Lookup:
+    return Ngram(settings.ngram_longest, settings.ngram_shortest)
+
+
+def suffix(settings: Settings) -> Lookup:
+    return Suffix(History(settings.history_tokens))
+
+
+def synthetic(settings: Settings) -> Lookup:
+    if settings.oracle is None or settings.rates is None:
+        raise InvalidParameter(
+            "the synthetic drafter needs an oracle and rates: it is for tests alone", param="speculate"
+        )
+    return Synthetic(settings.oracle, settings.rates)
 
 
 DRAFTERS: Mapping[str, Factory] = {
     "off": lambda settings: NoDraft(),
-    "ngram": ngram,
+    "ngram": drafter(ngram),
+    "suffix": drafter(suffix),
+    "prediction": drafter(lambda settings: Prediction()),
+    "synthetic": drafter(synthetic),
+    "auto": lambda settings: Auto([DRAFTERS[name](settings) for name in FREE]),
 }
+FREE = ("prediction", "suffix", "ngram")  # what `auto` asks; of equal proposals the first is taken
 
 
 def known(extra: Iterable[str] = ()) -> tuple[str, ...]:

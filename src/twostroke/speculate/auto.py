@@ -1,0 +1,103 @@
+"""Asks every drafter and takes, for each sequence, the proposal with the most tokens to expect.
+
+Drafters that work from token ids cost nothing to ask, and each scores its own guesses on the tokens that came, taken or
+not: so all of them are judged on the same text (full information) and the best is known without trying the others.  A
+drafter that runs a model is asked only for sequences, and only to the depth, that `worth` allows: its time is spent
+before anyone knows what it will say.  Knows no costs itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from twostroke.types import Proposal, Report
+
+if TYPE_CHECKING:
+    from twostroke.cache.keys import Group
+
+    from twostroke.engine.protocols import Drafter, SequenceView
+
+Worth = Callable[[Mapping[int, tuple[float, ...]], Mapping[int, float]], Mapping[int, int]]
+"""From the survival a model drafter expects and the drafts expected without it, by sequence: how deep to draft."""
+
+
+class ModelDrafter(Protocol):
+    """A drafter that spends time on each draft."""
+
+    name: str
+    groups: tuple[Group, ...]
+
+    def expect(self, sequence: SequenceView) -> tuple[float, ...]:
+        """The survival it expects of its drafts, as deep as it could draft now; empty where it cannot."""
+        ...
+
+    def draft(self, wanted: Sequence[tuple[SequenceView, int]]) -> Sequence[Proposal]:
+        """Proposals for these sequences, each to its depth."""
+        ...
+
+    def observe(self, report: Report) -> None: ...
+
+    def forget(self, sequence: int) -> None: ...
+
+
+def expected(proposal: Proposal) -> float:
+    """How many drafts of a proposal should come true."""
+    return sum(proposal.survival)
+
+
+class Auto:
+    """The drafter named `auto`: `free` drafters always, `model` where it is worth its time."""
+
+    name = "auto"
+
+    def __init__(self, free: Sequence[Drafter], model: ModelDrafter | None = None, worth: Worth | None = None) -> None:
+        self.free = tuple(free)
+        self.model = model
+        self.worth = worth
+        drafters = [*self.free, *([model] if model else [])]
+        self.groups: tuple[Group, ...] = tuple(dict.fromkeys(g for drafter in drafters for g in drafter.groups))
+
+    def propose(self, sequences: Sequence[SequenceView]) -> list[Proposal]:
+        best: dict[int, Proposal] = {}
+        for drafter in self.free:
+            take(best, drafter.propose(sequences))
+        if self.model and self.worth:
+            take(best, self._ask(self.model, self.worth, sequences, best))
+        return list(best.values())
+
+    def observe(self, report: Report) -> None:
+        for drafter in self.free:
+            drafter.observe(report)
+        if self.model:
+            self.model.observe(report)
+
+    def forget(self, sequence: int) -> None:
+        for drafter in self.free:
+            drafter.forget(sequence)
+        if self.model:
+            self.model.forget(sequence)
+
+    def purge(self, namespace: str) -> None:
+        """Forget what a namespace has taught, in every drafter that keeps text."""
+        for drafter in (*self.free, self.model):
+            if (purge := getattr(drafter, "purge", None)) is not None:
+                purge(namespace)
+
+    def _ask(
+        self, model: ModelDrafter, worth: Worth, sequences: Sequence[SequenceView], best: Mapping[int, Proposal]
+    ) -> Sequence[Proposal]:
+        able = {s.id: s for s in sequences if s.ready and s.speculate != "off" and s.remaining > 1}
+        hopes = {id: survival for id, s in able.items() if (survival := model.expect(s))}
+        rivals = {id: expected(best[id]) if id in best else 0.0 for id in hopes}
+        depths = worth(hopes, rivals) if hopes else {}
+        return model.draft([(able[id], depth) for id, depth in depths.items() if depth > 0])
+
+
+def take(best: dict[int, Proposal], proposals: Sequence[Proposal]) -> None:
+    """Keep the better proposal of each sequence; among empty ones, the reason that says more than "no match"."""
+    for proposal in proposals:
+        rival = best.get(proposal.sequence)
+        empty = rival is not None and not rival.tokens and not proposal.tokens
+        if rival is None or expected(proposal) > expected(rival) or (empty and rival.reason == "no_match"):
+            best[proposal.sequence] = proposal
