@@ -49,9 +49,8 @@ def _half(field: Bytes, dtype: Real) -> Floats:
 
 def _nibbles(field: Bytes, group: int) -> Codes:
     """4-bit codes, [blocks, codes]: of every `group` bytes all low halves come first, then all high ones."""
-    grouped = field.reshape(len(field), -1, 1, group)
-    halves = grouped >> np.array([0, 4], np.uint8).reshape(1, 1, 2, 1) & 0x0F
-    return halves.reshape(len(field), -1)
+    grouped = field.reshape(len(field), -1, group)
+    return np.stack([grouped & 0x0F, grouped >> 4], axis=2).reshape(len(field), -1)
 
 
 def _bits(field: Bytes) -> Codes:
