@@ -2,8 +2,10 @@
 #include <nanobind/nanobind.h>
 
 void bind_gemm(nanobind::module_& m);
+void bind_program(nanobind::module_& m);
 
 NB_MODULE(_kernels, m) {
-  m.doc() = "Row-invariant kernels: packed weights, products and the paths that compute them.";
+  m.doc() = "Row-invariant kernels: packed weights, products, and programs of them.";
   bind_gemm(m);
+  bind_program(m);
 }

@@ -76,9 +76,7 @@ class KVStore:
 
     BLOCK_TOKENS: int
 
-    def __init__(
-        self, layers: int, blocks: int, kv_heads: int, head_dim: int, type: Literal["f16", "q8"] = "f16"
-    ) -> None: ...
+    def __init__(self, layers: int, blocks: int, kv_heads: int, head_dim: int, type: str = "f16") -> None: ...
     @property
     def layers(self) -> int: ...
     @property
@@ -118,10 +116,10 @@ class Program:
     """A list of operations over registers, recorded at load, executed whole by `run`.
 
     Until `gather`, operations work on all rows of the run; after it, on the sampled rows only.  `max_rows` bounds
-    the rows of one run, `max_samples` (default: `max_rows`) its sampled rows; memory is committed as it is used.
+    the rows of one run and its sampled rows; memory is committed as it is used.
     """
 
-    def __init__(self, pool: Pool, max_rows: int, max_samples: int | None = None) -> None: ...
+    def __init__(self, pool: Pool, max_rows: int) -> None: ...
 
     # Buffers
     def register(self, width: int) -> Register: ...
@@ -154,7 +152,7 @@ class Program:
         layer: int,
         cos: Floats,
         sin: Floats,
-        pairing: Literal["norm", "neox"],
+        pairing: str,
         q_gain: Floats | None = None,
         k_gain: Floats | None = None,
         eps: float = 0.0,
@@ -208,7 +206,7 @@ class Program:
         """
 
     def rows(self, register: Register) -> Floats:
-        """A view [max_rows or max_samples, width] of a register as the last run left it."""
+        """A writable view [max_rows, width] of a register as the last run left it."""
 
     profiling: bool  # time every operation (off by default)
 

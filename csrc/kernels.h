@@ -1,0 +1,61 @@
+// The table of row kernels of one instruction set.
+//
+// Every table computes the same bits (lanes.h); they are compiled once per set and chosen by kernel_path().  A kernel
+// works on one row, one head or one tile of queries, and knows nothing about threads, sequences or models.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "store.h"
+
+namespace twostroke {
+
+constexpr int chunk_keys = 256;  // attention combines keys in chunks at fixed absolute positions
+constexpr int chunk_blocks = chunk_keys / block_tokens;
+
+// One chunk of keys against up to `tile_queries` queries of one kv head.
+struct ChunkTask {
+  const uint8_t* const* blocks;  // the head's part of each block of the chunk, as many as the longest `valid` needs
+  KVType type;
+  int head_dim;
+  int queries;
+  const int* valid;      // keys of the chunk that each query sees, 0…256
+  const float* query;    // [head_dim][queries], scaled
+  float* weights;        // scratch, [queries][chunk_keys]
+  float* maximum;        // out, [queries]: the largest score
+  float* sum;            // out, [queries]: of exp(score - maximum)
+  float* values;         // out, [queries][head_dim]: the values weighted by it
+};
+
+// A softmax in progress over chunks 0…c of one query.
+struct Partial {
+  float* maximum;
+  float* sum;
+  float* values;  // [head_dim]
+};
+
+// How one token is drawn (DESIGN: `argmax(logits / temperature + gumbel)`).
+struct NoiseKey {
+  uint64_t seed;
+  uint32_t choice;
+  uint32_t position;
+};
+
+struct Kernels {
+  void (*norm)(const float* x, const float* gain, float eps, int width, float* out);
+  void (*rotate)(float* head, const float* cos, const float* sin, int half, bool interleaved);
+  void (*silu_mul)(const float* gate, const float* up, int width, float* out);
+  void (*add)(const float* x, float* out, int width);
+  void (*store_cell)(uint8_t* head, KVType type, int head_dim, int slot, const float* key, const float* value);
+  void (*load_block)(const uint8_t* head, KVType type, int head_dim, float* keys, float* values);
+
+  int tile_queries;
+  void (*attend_chunk)(const ChunkTask& task);
+  void (*merge)(Partial into, float maximum, float sum, const float* values, int head_dim, bool first);
+  void (*finish)(Partial done, int head_dim, float* out);
+};
+
+extern const Kernels kernels_portable, kernels_avx2, kernels_avx512;
+const Kernels& kernels();  // of the path in use
+
+}  // namespace twostroke

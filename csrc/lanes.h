@@ -1,0 +1,267 @@
+// Sixteen virtual lanes, the same on every instruction set.
+//
+// Each function is one IEEE operation (or one exact conversion) per lane, so code written on these types gives the same
+// bits whether a lane block is one AVX-512 register, two AVX2 registers or a plain array.  Included only by the files
+// that are compiled once per path; everything lives in a namespace of that path so that no code leaks between them.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX512F__)
+#define TWOSTROKE_PATH path_avx512
+#elif defined(__AVX2__)
+#define TWOSTROKE_PATH path_avx2
+#else
+#define TWOSTROKE_PATH path_portable
+#endif
+
+#if defined(__AVX2__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC's own headers start from undefined registers
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+namespace twostroke {
+namespace TWOSTROKE_PATH {
+
+constexpr int lanes = 16;
+
+#if defined(__AVX512F__)
+
+struct F { __m512 v; };    // floats
+struct I { __m512i v; };   // 32-bit integers, wrapping
+struct M { __mmask16 v; };  // truths
+
+INLINE F load(const float* p) { return {_mm512_loadu_ps(p)}; }
+INLINE void store(float* p, F a) { _mm512_storeu_ps(p, a.v); }
+INLINE F all(float x) { return {_mm512_set1_ps(x)}; }
+INLINE F add(F a, F b) { return {_mm512_add_ps(a.v, b.v)}; }
+INLINE F sub(F a, F b) { return {_mm512_sub_ps(a.v, b.v)}; }
+INLINE F mul(F a, F b) { return {_mm512_mul_ps(a.v, b.v)}; }
+INLINE F div(F a, F b) { return {_mm512_div_ps(a.v, b.v)}; }
+INLINE F fma(F a, F b, F c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+INLINE F max(F a, F b) { return {_mm512_max_ps(a.v, b.v)}; }
+INLINE M less(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
+INLINE F select(M m, F a, F b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
+INLINE M first(int n) { return {static_cast<__mmask16>(n >= lanes ? 0xffffu : (1u << n) - 1u)}; }
+INLINE bool any(M m) { return m.v != 0; }
+INLINE I load(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
+INLINE void store(int32_t* p, I a) { _mm512_storeu_si512(p, a.v); }
+INLINE I all(int32_t x) { return {_mm512_set1_epi32(x)}; }
+INLINE I add(I a, I b) { return {_mm512_add_epi32(a.v, b.v)}; }
+INLINE I sub(I a, I b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+INLINE I bit_and(I a, I b) { return {_mm512_and_si512(a.v, b.v)}; }
+INLINE I bit_or(I a, I b) { return {_mm512_or_si512(a.v, b.v)}; }
+INLINE I bit_xor(I a, I b) { return {_mm512_xor_si512(a.v, b.v)}; }
+template <int n> INLINE I shift_left(I a) { return {_mm512_slli_epi32(a.v, n)}; }
+template <int n> INLINE I shift_right(I a) { return {_mm512_srli_epi32(a.v, n)}; }
+INLINE F to_float(I a) { return {_mm512_cvtepi32_ps(a.v)}; }
+INLINE I bits(F a) { return {_mm512_castps_si512(a.v)}; }
+INLINE F from_bits(I a) { return {_mm512_castsi512_ps(a.v)}; }
+INLINE void wide_product(I a, I b, I& high, I& low) {
+  const __m512i even = _mm512_mul_epu32(a.v, b.v);
+  const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a.v, 32), _mm512_srli_epi64(b.v, 32));
+  high.v = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+  low.v = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+}
+INLINE F load_half(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
+INLINE void store_half(uint16_t* p, F a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+INLINE F load_byte(const int8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
+
+#elif defined(__AVX2__)
+
+struct F { __m256 a, b; };
+struct I { __m256i a, b; };
+struct M { __m256 a, b; };
+
+INLINE F load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+INLINE void store(float* p, F x) { _mm256_storeu_ps(p, x.a), _mm256_storeu_ps(p + 8, x.b); }
+INLINE F all(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+INLINE F add(F x, F y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
+INLINE F sub(F x, F y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
+INLINE F mul(F x, F y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
+INLINE F div(F x, F y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
+INLINE F fma(F x, F y, F z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
+INLINE F max(F x, F y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
+INLINE M less(F x, F y) { return {_mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ)}; }
+INLINE F select(M m, F x, F y) { return {_mm256_blendv_ps(y.a, x.a, m.a), _mm256_blendv_ps(y.b, x.b, m.b)}; }
+INLINE M first(int n) {
+  const __m256i low = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), high = _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15);
+  const __m256i bound = _mm256_set1_epi32(n);
+  return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(bound, low)), _mm256_castsi256_ps(_mm256_cmpgt_epi32(bound, high))};
+}
+INLINE bool any(M m) { return _mm256_movemask_ps(m.a) != 0 || _mm256_movemask_ps(m.b) != 0; }
+INLINE I load(const int32_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 8))};
+}
+INLINE void store(int32_t* p, I x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x.a), _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), x.b);
+}
+INLINE I all(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+INLINE I add(I x, I y) { return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
+INLINE I sub(I x, I y) { return {_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)}; }
+INLINE I bit_and(I x, I y) { return {_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)}; }
+INLINE I bit_or(I x, I y) { return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)}; }
+INLINE I bit_xor(I x, I y) { return {_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)}; }
+template <int n> INLINE I shift_left(I x) { return {_mm256_slli_epi32(x.a, n), _mm256_slli_epi32(x.b, n)}; }
+template <int n> INLINE I shift_right(I x) { return {_mm256_srli_epi32(x.a, n), _mm256_srli_epi32(x.b, n)}; }
+INLINE F to_float(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
+INLINE I bits(F x) { return {_mm256_castps_si256(x.a), _mm256_castps_si256(x.b)}; }
+INLINE F from_bits(I x) { return {_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(x.b)}; }
+INLINE void wide_product8(__m256i a, __m256i b, __m256i& high, __m256i& low) {
+  const __m256i even = _mm256_mul_epu32(a, b);
+  const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+  high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+  low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+}
+INLINE void wide_product(I x, I y, I& high, I& low) {
+  wide_product8(x.a, y.a, high.a, low.a);
+  wide_product8(x.b, y.b, high.b, low.b);
+}
+INLINE F load_half(const uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+          _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+}
+INLINE void store_half(uint16_t* p, F x) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(x.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+INLINE F load_byte(const int8_t* p) {
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8))))};
+}
+
+#else
+
+struct F { float v[16]; };
+struct I { uint32_t v[16]; };
+struct M { bool v[16]; };
+
+#define EACH(type, expression)               \
+  type r;                                    \
+  for (int i = 0; i < lanes; i++) r.v[i] = (expression); \
+  return r
+
+INLINE F load(const float* p) { EACH(F, p[i]); }
+INLINE void store(float* p, F a) { std::memcpy(p, a.v, sizeof a.v); }
+INLINE F all(float x) { EACH(F, x); }
+INLINE F add(F a, F b) { EACH(F, a.v[i] + b.v[i]); }
+INLINE F sub(F a, F b) { EACH(F, a.v[i] - b.v[i]); }
+INLINE F mul(F a, F b) { EACH(F, a.v[i] * b.v[i]); }
+INLINE F div(F a, F b) { EACH(F, a.v[i] / b.v[i]); }
+INLINE F fma(F a, F b, F c) { EACH(F, __builtin_fmaf(a.v[i], b.v[i], c.v[i])); }
+INLINE F max(F a, F b) { EACH(F, a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
+INLINE M less(F a, F b) { EACH(M, a.v[i] < b.v[i]); }
+INLINE F select(M m, F a, F b) { EACH(F, m.v[i] ? a.v[i] : b.v[i]); }
+INLINE M first(int n) { EACH(M, i < n); }
+INLINE bool any(M m) {
+  bool r = false;
+  for (int i = 0; i < lanes; i++) r |= m.v[i];
+  return r;
+}
+INLINE I load(const int32_t* p) { EACH(I, static_cast<uint32_t>(p[i])); }
+INLINE void store(int32_t* p, I a) { std::memcpy(p, a.v, sizeof a.v); }
+INLINE I all(int32_t x) { EACH(I, static_cast<uint32_t>(x)); }
+INLINE I add(I a, I b) { EACH(I, a.v[i] + b.v[i]); }
+INLINE I sub(I a, I b) { EACH(I, a.v[i] - b.v[i]); }
+INLINE I bit_and(I a, I b) { EACH(I, a.v[i] & b.v[i]); }
+INLINE I bit_or(I a, I b) { EACH(I, a.v[i] | b.v[i]); }
+INLINE I bit_xor(I a, I b) { EACH(I, a.v[i] ^ b.v[i]); }
+template <int n> INLINE I shift_left(I a) { EACH(I, a.v[i] << n); }
+template <int n> INLINE I shift_right(I a) { EACH(I, a.v[i] >> n); }
+INLINE F to_float(I a) { EACH(F, static_cast<float>(static_cast<int32_t>(a.v[i]))); }
+INLINE I bits(F a) {
+  I r;
+  std::memcpy(r.v, a.v, sizeof r.v);
+  return r;
+}
+INLINE F from_bits(I a) {
+  F r;
+  std::memcpy(r.v, a.v, sizeof r.v);
+  return r;
+}
+INLINE void wide_product(I a, I b, I& high, I& low) {
+  for (int i = 0; i < lanes; i++) {
+    const uint64_t product = static_cast<uint64_t>(a.v[i]) * b.v[i];
+    high.v[i] = static_cast<uint32_t>(product >> 32);
+    low.v[i] = static_cast<uint32_t>(product);
+  }
+}
+INLINE float bits_to_float(uint32_t u) {
+  float f;
+  std::memcpy(&f, &u, 4);
+  return f;
+}
+INLINE float half_to_float(uint16_t h) {
+  const uint32_t sign = (h & 0x8000u) << 16, exponent = (h >> 10) & 31, mantissa = h & 0x3ff;
+  if (exponent == 31) return bits_to_float(sign | 0x7f800000u | (mantissa ? 0x400000u | mantissa << 13 : 0));
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // exact
+    return sign ? -magnitude : magnitude;
+  }
+  return bits_to_float(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+INLINE uint16_t float_to_half(float f) {  // to nearest, ties to even, as the hardware rounds
+  uint32_t u;
+  std::memcpy(&u, &f, 4);
+  const uint32_t sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {  // subnormal: let the adder round at 2^-24
+    const float shifted = bits_to_float(magnitude) + 0.5f;
+    uint32_t s;
+    std::memcpy(&s, &shifted, 4);
+    return static_cast<uint16_t>(sign | (s - 0x3f000000u));
+  }
+  const uint32_t rounded = magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u);
+  return static_cast<uint16_t>(sign | rounded >> 13);
+}
+INLINE F load_half(const uint16_t* p) { EACH(F, half_to_float(p[i])); }
+INLINE void store_half(uint16_t* p, F a) {
+  for (int i = 0; i < lanes; i++) p[i] = float_to_half(a.v[i]);
+}
+INLINE F load_byte(const int8_t* p) { EACH(F, static_cast<float>(p[i])); }
+
+#undef EACH
+#endif
+
+// Part-filled blocks: the first n lanes of memory, zero elsewhere.
+INLINE F load_some(const float* p, int n) {
+  float block[lanes] = {};
+  std::memcpy(block, p, static_cast<size_t>(n) * sizeof(float));
+  return load(block);
+}
+INLINE void store_some(float* p, F a, int n) {
+  float block[lanes];
+  store(block, a);
+  std::memcpy(p, block, static_cast<size_t>(n) * sizeof(float));
+}
+
+// Reductions by one fixed tree: halves onto halves.
+INLINE float tree_sum(F a) {
+  float v[lanes];
+  store(v, a);
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) v[i] = v[i] + v[i + half];
+  return v[0];
+}
+INLINE float tree_max(F a) {
+  float v[lanes];
+  store(v, a);
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) v[i] = v[i] > v[i + half] ? v[i] : v[i + half];
+  return v[0];
+}
+
+INLINE void prefetch(const void* p) { __builtin_prefetch(p); }
+
+}  // namespace TWOSTROKE_PATH
+}  // namespace twostroke

@@ -1,0 +1,114 @@
+// Row operations other than products and attention: norms, rotation, gating, and rounding into the KV store.
+#pragma once
+#include "kernels.h"
+#include "math.h"
+
+namespace twostroke {
+namespace TWOSTROKE_PATH {
+
+// Calls f(i, n) for each block of n <= 16 elements.
+template <class Body>
+INLINE void blocks_of(int width, const Body& body) {
+  int i = 0;
+  for (; i + lanes <= width; i += lanes) body(i, lanes);
+  if (i < width) body(i, width - i);
+}
+INLINE F load_block_of(const float* p, int n) { return n == lanes ? load(p) : load_some(p, n); }
+INLINE void store_block_of(float* p, F a, int n) { n == lanes ? store(p, a) : store_some(p, a, n); }
+
+static void norm(const float* x, const float* gain, float eps, int width, float* out) {
+  F squares = all(0.0f);
+  blocks_of(width, [&](int i, int n) {
+    const F v = load_block_of(x + i, n);
+    squares = fma(v, v, squares);
+  });
+  const float mean = tree_sum(squares) / static_cast<float>(width);
+  const F scale = all(1.0f / __builtin_sqrtf(mean + eps));
+  blocks_of(width, [&](int i, int n) {
+    store_block_of(out + i, mul(mul(load_block_of(x + i, n), scale), load_block_of(gain + i, n)), n);
+  });
+}
+
+// (a, b) -> (a cos - b sin, a sin + b cos), one rounding for each second product and sum.
+INLINE void rotate_pair(float& a, float& b, float c, float s) {
+  const float x = a, y = b;
+  a = __builtin_fmaf(x, c, -(y * s));
+  b = __builtin_fmaf(x, s, y * c);
+}
+
+static void rotate(float* head, const float* cos, const float* sin, int half, bool interleaved) {
+  if (interleaved)
+    for (int i = 0; i < half; i++) rotate_pair(head[2 * i], head[2 * i + 1], cos[i], sin[i]);
+  else
+    for (int i = 0; i < half; i++) rotate_pair(head[i], head[half + i], cos[i], sin[i]);
+}
+
+static void silu_mul(const float* gate, const float* up, int width, float* out) {
+  blocks_of(width, [&](int i, int n) {
+    const F g = load_block_of(gate + i, n);
+    const F silu = div(g, add(all(1.0f), exp(sub(all(0.0f), g))));
+    store_block_of(out + i, mul(silu, load_block_of(up + i, n)), n);
+  });
+}
+
+static void add_row(const float* x, float* out, int width) {
+  blocks_of(width, [&](int i, int n) { store_block_of(out + i, add(load_block_of(out + i, n), load_block_of(x + i, n)), n); });
+}
+
+INLINE F magnitude(F a) { return from_bits(bit_and(bits(a), all(int32_t{0x7fffffff}))); }
+
+// Rounds to int8 with scale = largest magnitude / 127; returns the scale.
+INLINE float quantize_cell(const float* x, int width, int8_t* out, int stride) {
+  F largest = all(0.0f);
+  for (int i = 0; i < width; i += lanes) largest = max(magnitude(load(x + i)), largest);
+  const float top = tree_max(largest);
+  const F inverse = all(top > 0.0f ? 127.0f / top : 0.0f), magic = all(0x1.8p23f);
+  for (int i = 0; i < width; i += lanes) {
+    int32_t rounded[lanes];
+    store(rounded, bits(fma(load(x + i), inverse, magic)));
+    for (int j = 0; j < lanes; j++) out[(i + j) * stride] = static_cast<int8_t>(rounded[j]);
+  }
+  return top / 127.0f;
+}
+
+static void store_cell_half(uint16_t* keys, int head_dim, int slot, const float* key, const float* value) {
+  for (int i = 0; i < head_dim; i += lanes) {
+    uint16_t rounded[lanes];
+    store_half(rounded, load(key + i));
+    for (int j = 0; j < lanes; j++) keys[(i + j) * block_tokens + slot] = rounded[j];
+  }
+  uint16_t* values = keys + head_dim * block_tokens + slot * head_dim;
+  for (int i = 0; i < head_dim; i += lanes) store_half(values + i, load(value + i));
+}
+
+static void store_cell(uint8_t* head, KVType type, int head_dim, int slot, const float* key, const float* value) {
+  if (type == KVType::f16) return store_cell_half(reinterpret_cast<uint16_t*>(head), head_dim, slot, key, value);
+  float* scales = reinterpret_cast<float*>(head);
+  int8_t* keys = reinterpret_cast<int8_t*>(scales + 2 * block_tokens);
+  int8_t* values = keys + head_dim * block_tokens + slot * head_dim;
+  scales[slot] = quantize_cell(key, head_dim, keys + slot, block_tokens);
+  scales[block_tokens + slot] = quantize_cell(value, head_dim, values, 1);
+}
+
+static void load_block_half(const uint16_t* cells, int head_dim, float* keys, float* values) {
+  for (int d = 0; d < head_dim; d++) {
+    float column[lanes];
+    store(column, load_half(cells + d * block_tokens));
+    for (int slot = 0; slot < block_tokens; slot++) keys[slot * head_dim + d] = column[slot];
+  }
+  for (int i = 0; i < block_tokens * head_dim; i += lanes) store(values + i, load_half(cells + block_tokens * head_dim + i));
+}
+
+static void load_block(const uint8_t* head, KVType type, int head_dim, float* keys, float* values) {
+  if (type == KVType::f16) return load_block_half(reinterpret_cast<const uint16_t*>(head), head_dim, keys, values);
+  const float* scales = reinterpret_cast<const float*>(head);
+  const int8_t* cells = reinterpret_cast<const int8_t*>(scales + 2 * block_tokens);
+  for (int slot = 0; slot < block_tokens; slot++)
+    for (int d = 0; d < head_dim; d++) {
+      keys[slot * head_dim + d] = scales[slot] * static_cast<float>(cells[d * block_tokens + slot]);
+      values[slot * head_dim + d] = scales[block_tokens + slot] * static_cast<float>(cells[(block_tokens + slot) * head_dim + d]);
+    }
+}
+
+}  // namespace TWOSTROKE_PATH
+}  // namespace twostroke

@@ -1,0 +1,81 @@
+#include "store.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "kernels.h"
+
+namespace twostroke {
+namespace {
+
+size_t head_bytes(int head_dim, KVType type) {
+  const size_t cells = 2u * block_tokens * head_dim;
+  return type == KVType::f16 ? cells * sizeof(uint16_t) : cells + 2 * block_tokens * sizeof(float);
+}
+
+void require(bool held, const char* what, int value) {
+  if (!held) throw std::invalid_argument(std::string(what) + ", not " + std::to_string(value));
+}
+
+}  // namespace
+
+KVStore::KVStore(int layers_, int blocks_, int kv_heads_, int head_dim_, KVType type_)
+    : layers(layers_), blocks(blocks_), kv_heads(kv_heads_), head_dim(head_dim_), type(type_),
+      head_bytes_(twostroke::head_bytes(head_dim_, type_)), memory_(nullptr) {
+  require(layers >= 1, "a KV store needs at least 1 layer", layers);
+  require(blocks >= 1, "a KV store needs at least 1 block", blocks);
+  require(kv_heads >= 1, "a KV store needs at least 1 head", kv_heads);
+  require(head_dim >= 16 && head_dim % 16 == 0 && head_dim <= 1024, "head_dim must be a multiple of 16 up to 1024", head_dim);
+  void* region = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (region == MAP_FAILED) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  madvise(region, bytes(), MADV_HUGEPAGE);
+#endif
+  memory_ = static_cast<uint8_t*>(region);
+}
+
+KVStore::~KVStore() { munmap(memory_, bytes()); }
+
+void KVStore::copy(int source, int target, int tokens) {
+  for (int layer = 0; layer < layers; layer++)
+    for (int h = 0; h < kv_heads; h++) copy_head(head(layer, source, h), head(layer, target, h), tokens);
+}
+
+void KVStore::copy_head(const uint8_t* source, uint8_t* target, int tokens) const {
+  const size_t cell = type == KVType::f16 ? sizeof(uint16_t) : 1;
+  const size_t scales = type == KVType::f16 ? 0 : block_tokens * sizeof(float);
+  if (scales) {
+    std::memcpy(target, source, tokens * sizeof(float));
+    std::memcpy(target + scales, source + scales, tokens * sizeof(float));
+  }
+  const size_t keys = 2 * scales, values = keys + cell * block_tokens * head_dim;
+  for (int d = 0; d < head_dim; d++) {
+    const size_t row = keys + cell * block_tokens * d;
+    std::memcpy(target + row, source + row, cell * tokens);
+  }
+  std::memcpy(target + values, source + values, cell * tokens * head_dim);
+}
+
+void KVStore::poison(int block) {
+  for (int layer = 0; layer < layers; layer++) std::memset(head(layer, block, 0), 0xff, block_bytes());
+}
+
+void KVStore::read(int layer, int block, float* keys, float* values) const {
+  const size_t cells = static_cast<size_t>(block_tokens) * head_dim;
+  for (int h = 0; h < kv_heads; h++)
+    kernels().load_block(head(layer, block, h), type, head_dim, keys + h * cells, values + h * cells);
+}
+
+void KVStore::write(int layer, int block, const float* keys, const float* values) {
+  for (int h = 0; h < kv_heads; h++)
+    for (int slot = 0; slot < block_tokens; slot++) {
+      const size_t cell = (static_cast<size_t>(h) * block_tokens + slot) * head_dim;
+      kernels().store_cell(head(layer, block, h), type, head_dim, slot, keys + cell, values + cell);
+    }
+}
+
+}  // namespace twostroke

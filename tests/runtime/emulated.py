@@ -1,0 +1,177 @@
+"""Float32 arithmetic as the kernels define it, in NumPy: fused multiply-add, exp, log and the fixed reductions.
+
+Everything here rounds exactly as csrc/lanes.h and csrc/math.h prescribe, so tests can ask for equal bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float32]
+F = np.float32
+
+
+def fma(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Floats:
+    """a * b + c, rounded once.
+
+    The product of two floats is exact in double precision.  The sum may not be: it is first rounded to odd, after which
+    rounding it to a float gives the correctly rounded result (Boldo and Melquiond 2008).
+    """
+    product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
+    addend = np.asarray(c, np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = product + addend
+        back = total - product
+        error = (product - (total - back)) + (addend - back)
+        inexact = np.isfinite(total) & (error != 0)
+        even = (total.view(np.int64) & 1) == 0
+        toward = np.where(error > 0, np.inf, -np.inf)
+        odd = np.where(inexact & even, np.nextafter(total, toward), total)
+        return np.asarray(odd, dtype=np.float32)
+
+
+def chain(p: Floats, r: Floats, coefficients: list[float]) -> Floats:
+    for coefficient in coefficients:
+        p = fma(p, r, F(coefficient))
+    return p
+
+
+def exp(x: ArrayLike) -> Floats:
+    x = np.asarray(x, np.float32)
+    magic = F(float.fromhex("0x1.8p23"))
+    with np.errstate(invalid="ignore", over="ignore"):
+        shifted = fma(x, F(1.44269504088896341), magic)
+        n = shifted - magic
+        r = fma(n, F(2.12194440e-4), fma(n, F(-0.693359375), x))
+        p = np.full_like(r, F(1.9875691500e-4))
+        p = chain(p, r, [1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1])
+        p = fma(p, r * r, r) + F(1)
+        power = (shifted.view(np.int32) - magic.view(np.int32) + np.int32(126)) << np.int32(23)
+        y = p * power.view(np.float32) * F(2)
+    y = np.where(x < F(-86.5), F(0), y)
+    return np.where(x > F(88.722), F(np.inf), y).astype(np.float32)
+
+
+def log_parts(f: Floats, e: Floats) -> Floats:
+    z = f * f
+    p = np.full_like(f, F(7.0376836292e-2))
+    p = chain(p, f, [-1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1])
+    p = chain(p, f, [-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1])
+    y = (p * f) * z
+    y = fma(e, F(-2.12194440e-4), y)
+    y = fma(z, F(-0.5), y)
+    return fma(e, F(0.693359375), f + y)
+
+
+def split(x: Floats) -> tuple[Floats, Floats]:
+    """(m, e) with x = m * 2^e and m in [sqrt(1/2), sqrt(2))."""
+    root_half = np.int32(0x3F3504F3)
+    offset = x.view(np.int32) - root_half
+    exponent = offset >> np.int32(23)
+    m = ((offset & np.int32(0x7FFFFF)) + root_half).view(np.float32)
+    return m, exponent.astype(np.float32)
+
+
+def log(x: ArrayLike) -> Floats:
+    m, e = split(np.asarray(x, np.float32))
+    return log_parts(m - F(1), e)
+
+
+def lane_blocks(x: Floats) -> Floats:
+    """The last axis as [blocks, 16], padded with zeros."""
+    pad = -x.shape[-1] % 16
+    padded = np.concatenate([x, np.zeros((*x.shape[:-1], pad), np.float32)], axis=-1)
+    return padded.reshape(*x.shape[:-1], -1, 16)
+
+
+def tree_sum(lanes: Floats) -> Floats:
+    half = lanes.shape[-1] // 2
+    while half:
+        lanes = lanes[..., :half] + lanes[..., half : 2 * half]
+        half //= 2
+    return lanes[..., 0]
+
+
+def lane_sum(x: Floats) -> Floats:
+    """Sum of the last axis by 16 lanes, block after block, then the tree."""
+    blocks = lane_blocks(x)
+    total = np.zeros((*x.shape[:-1], 16), np.float32)
+    for i in range(blocks.shape[-2]):
+        total = total + blocks[..., i, :]
+    return tree_sum(total)
+
+
+def rms_norm(x: Floats, gain: Floats, eps: float) -> Floats:
+    blocks = lane_blocks(x)
+    squares = np.zeros((*x.shape[:-1], 16), np.float32)
+    for i in range(blocks.shape[-2]):
+        squares = fma(blocks[..., i, :], blocks[..., i, :], squares)
+    mean = tree_sum(squares) / F(x.shape[-1])
+    return (x * (F(1) / np.sqrt(mean + F(eps)))[..., None]) * gain
+
+
+def silu_mul(gate: Floats, up: Floats) -> Floats:
+    out: Floats = gate / (F(1) + exp(F(0) - gate)) * up
+    return out
+
+
+def rotate(x: Floats, cos: Floats, sin: Floats, pairing: str) -> Floats:
+    """Heads [..., d] rotated by tables [half]."""
+    half = cos.shape[-1]
+    a = slice(0, 2 * half, 2) if pairing == "norm" else slice(0, half)
+    b = slice(1, 2 * half, 2) if pairing == "norm" else slice(half, 2 * half)
+    out = x.copy()
+    out[..., a] = fma(x[..., a], cos, -(x[..., b] * sin))
+    out[..., b] = fma(x[..., a], sin, x[..., b] * cos)
+    return out
+
+
+def quantize_cells(x: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """Codes and scales of int8 cells, one scale per vector [..., d]."""
+    top = np.abs(x).max(axis=-1)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(top > 0, F(127) / top, F(0)).astype(np.float32)
+    shifted = fma(x, inverse[..., None], F(float.fromhex("0x1.8p23")))
+    return (shifted.view(np.int32) & 0xFF).astype(np.uint8).view(np.int8), top / F(127)
+
+
+def attention(query: Floats, keys: Floats, values: Floats, kind: str = "f16") -> Floats:
+    """One row's attention: query [heads, d], already scaled, over unrounded keys and values [heads, n, d]."""
+    if kind == "f16":
+        cells_k, cells_v = (x.astype(np.float16).astype(np.float32) for x in (keys, values))
+        scale_k = scale_v = None
+    else:
+        (codes_k, scale_k), (codes_v, scale_v) = quantize_cells(keys), quantize_cells(values)
+        cells_k, cells_v = codes_k.astype(np.float32), codes_v.astype(np.float32)
+    scores = np.zeros(keys.shape[:2], np.float32)
+    for d in range(query.shape[-1]):
+        scores = fma(query[:, d, None], cells_k[:, :, d], scores)
+    if scale_k is not None:
+        scores = scores * scale_k
+    merged: tuple[Floats, Floats, Floats] | None = None
+    for start in range(0, keys.shape[1], 256):
+        part = slice(start, start + 256)
+        chunk = softened(scores[:, part], cells_v[:, part], None if scale_v is None else scale_v[:, part])
+        merged = chunk if merged is None else merge(merged, chunk)
+    assert merged is not None
+    return merged[2] / merged[1][:, None]
+
+
+def softened(scores: Floats, cells: Floats, scale: Floats | None) -> tuple[Floats, Floats, Floats]:
+    maximum = scores.max(axis=-1)
+    weights = exp(scores - maximum[:, None])
+    total = lane_sum(weights)
+    if scale is not None:
+        weights = weights * scale
+    out = np.zeros((scores.shape[0], cells.shape[-1]), np.float32)
+    for key in range(scores.shape[1]):
+        out = fma(weights[:, key, None], cells[:, key], out)
+    return maximum, total, out
+
+
+def merge(done: tuple[Floats, Floats, Floats], chunk: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+    top = np.maximum(done[0], chunk[0])
+    before, now = exp(done[0] - top), exp(chunk[0] - top)
+    total = fma(chunk[1], now, done[1] * before)
+    return top, total, fma(chunk[2], now[:, None], done[2] * before[:, None])
