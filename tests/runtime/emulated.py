@@ -108,7 +108,8 @@ def rms_norm(x: Floats, gain: Floats, eps: float) -> Floats:
     for i in range(blocks.shape[-2]):
         squares = fma(blocks[..., i, :], blocks[..., i, :], squares)
     mean = tree_sum(squares) / F(x.shape[-1])
-    return (x * (F(1) / np.sqrt(mean + F(eps)))[..., None]) * gain
+    out: Floats = (x * (F(1) / np.sqrt(mean + F(eps)))[..., None]) * gain
+    return out
 
 
 def silu_mul(gate: Floats, up: Floats) -> Floats:
