@@ -67,10 +67,7 @@ class Engine:
         """
         self._judge(request)
         limit = min(len(request.prompt) + request.max_tokens, self.context)
-        sequences: list[Sequence] = []
-        for choice in range(request.choices):
-            leader = sequences[0] if sequences else None
-            sequences.append(Sequence(self._sequences + choice, request, choice, limit, leader))
+        sequences = [Sequence(self._sequences + choice, request, choice, limit) for choice in range(request.choices)]
         self._sequences += len(sequences)
         for sequence in sequences:
             self.scheduler.add(sequence)

@@ -19,6 +19,7 @@ from twostroke.engine.step import Plan, accept, allot
 from twostroke.types import Admission, End, FinishReason, Limits, Picks, Proposal, Row, SequenceReport
 
 NOTHING = Proposal(sequence=-1)
+RETRY = 8  # steps after which a sequence that did not fit is tried again although nobody left: others publish, too
 
 
 class Scheduler:
@@ -30,8 +31,9 @@ class Scheduler:
         self.queue: deque[Sequence] = deque()
         self._aborted: set[str] = set()
         self._steps = 0
+        self._rows = 0
         self._departures = 0  # how often memory was given back by a sequence that left
-        self._refused: tuple[Sequence, int] | None = None  # who did not fit, and after how many departures
+        self._refused: tuple[Sequence, int, int] | None = None  # who did not fit, after how many departures and steps
         self._shares: dict[Sequence, int] = {}  # known tokens to compute in the step being planned
         self._drafts: Mapping[int, Proposal] = {}  # proposals for the step being planned or under way
         self._admitted: list[Admission] = []
@@ -144,11 +146,11 @@ class Scheduler:
         """Start what waits, in order, while tokens, sequences and memory allow."""
         while self.queue and left > 0 and len(self.running) < most and not self._preempted:
             sequence = self.queue[0]
-            if self._follows(sequence) or self._refused == (sequence, self._departures):
+            if self._follows(sequence) or self._was_refused(sequence):
                 return
             table = self._seat(sequence)
             if table is None:
-                self._refused = sequence, self._departures
+                self._refused = sequence, self._departures, self._steps
                 return
             self._start(sequence, table)
             chunk = min(left, sequence.pending)
@@ -158,14 +160,27 @@ class Scheduler:
             left -= chunk
 
     def _follows(self, sequence: Sequence) -> bool:
-        """Whether its prompt is being computed by the first choice of its request, and will be found in the cache."""
-        leader = sequence.leader
-        return (
-            leader is not None
-            and leader.table is not None
-            and leader.table.caching
-            and leader.computed < leader.prompt_length - 1
+        """Whether a running one is about to compute a block that this one could then reuse: it waits for that."""
+        return sequence.prefix_cache and any(
+            self._leads(other, other.table, sequence) for other in self.running if other.table and other.pending > 1
         )
+
+    def _leads(self, leader: Sequence, table: Table, sequence: Sequence) -> bool:
+        block = self.space.block_size
+        end = (leader.computed // block + 1) * block
+        return (
+            table.caching
+            and leader.namespace == sequence.namespace
+            and end < min(len(leader.tokens), len(sequence.tokens))
+            and leader.tokens[:end] == sequence.tokens[:end]
+        )
+
+    def _was_refused(self, sequence: Sequence) -> bool:
+        """Whether it did not fit, and nothing has changed that could make it fit."""
+        if self._refused is None:
+            return False
+        refused, departures, step = self._refused
+        return refused is sequence and departures == self._departures and self._steps < step + RETRY
 
     def _seat(self, sequence: Sequence) -> Table | None:
         """A table for the whole of what the sequence knows, if it fits beside what the running ones still need."""
@@ -213,7 +228,8 @@ class Scheduler:
         if depth:
             depth = self.space.stretch(table, end + depth) - end
             tokens += self._drafts[sequence.id].tokens[:depth]
-        sequence.served = self._steps
+        self._rows += 1
+        sequence.served = self._rows
         return Row(
             sequence=sequence.id,
             start=start,

@@ -15,19 +15,17 @@ from twostroke.types import FinishReason, Request, Sampling, StopCondition
 
 @dataclass(eq=False, slots=True)
 class Sequence:
-    """Satisfies `SequenceView`.  `limit` is the length at which the answer must end; `leader` is the first choice of
-    the same request, whose prompt the others wait for."""
+    """Satisfies `SequenceView`.  `limit` is the length at which the answer must end."""
 
     id: int
     request: Request
     choice: int
     limit: int
-    leader: Sequence | None = None
     tokens: list[int] = field(default_factory=list)
     computed: int = 0
     cached: int = 0  # target positions reused when it was first admitted
     table: Table | None = None  # while it runs
-    served: int = 0  # the last step it had a row in
+    served: int = 0  # the number of its last row
     admissions: int = 0
     finished: FinishReason | None = None
     error: str | None = None  # why it failed
