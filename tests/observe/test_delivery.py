@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hypothesis import given
-from tests.observe.reports import Run, report, request, row, runs
 
+from tests.observe.reports import Run, report, request, row, runs
 from twostroke.observe.delivery import Batch, Delivery
 from twostroke.types import Delta, Done, End, Event, FinishReason, Phases
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 import pytest
-from tests.observe.reports import admission, report, request, row
 
+from tests.observe.reports import admission, report, request, row
 from twostroke.observe.log import log_finished, request_line
 from twostroke.observe.phases import Accounts, Finished
 from twostroke.observe.rates import MeasuredRates

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.observe.reports import Run, admission, report, request, row, runs
 
+from tests.observe.reports import Run, admission, report, request, row, runs
 from twostroke.observe.phases import Accounts, Finished, accepted_drafts, as_json, total
 from twostroke.types import End, FinishReason, Phases, Report, Request
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from hypothesis import given
 from prometheus_client.parser import text_string_to_metric_families
-from tests.observe.reports import Run, admission, report, request, row, runs
 
+from tests.observe.reports import Run, admission, report, request, row, runs
 from twostroke.observe.phases import Accounts, accepted_drafts
 from twostroke.observe.prometheus import FIRST_TOKEN_S, Metrics
 from twostroke.observe.rates import MeasuredRates

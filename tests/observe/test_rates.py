@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.observe.reports import report, row
 
+from tests.observe.reports import report, row
 from twostroke.observe.rates import LARGE, MeasuredRates
 
 

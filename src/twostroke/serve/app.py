@@ -61,8 +61,10 @@ def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManag
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:
         service.host.start()
-        yield
-        service.host.stop()
+        try:
+            yield
+        finally:
+            service.host.stop()
 
     return run
 

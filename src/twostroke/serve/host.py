@@ -189,8 +189,10 @@ class Host:
     # The engine's thread from here on.
 
     def _run(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
+        while True:
+            self._wake.clear()  # before anything is looked at, so that nothing that comes later is slept through
+            if self._stopping:
+                break
             self._obey()
             if self._engine.idle:
                 self._wake.wait()
