@@ -10,6 +10,7 @@
 
 #include "cpu.h"
 #include "gemm_kernels.h"
+#include "measure.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -106,5 +107,7 @@ void bind_gemm(nb::module_& m) {
       .def_prop_ro("resident_bytes", [](const Weight& w) { return resident_bytes(w); })
       .def("dequantize", &dequantize, "rows"_a);
   m.def("multiply", &multiply_arrays, "pool"_a, "weight"_a, "x"_a, "bias"_a = nb::none());
+  m.def("read_bandwidth", &read_bandwidth, "pool"_a, "bytes"_a, "repeats"_a, nb::call_guard<nb::gil_scoped_release>());
+  m.def("sweep_seconds", &sweep_seconds, "pool"_a, "weights"_a, "rows"_a, "repeats"_a, nb::call_guard<nb::gil_scoped_release>());
   m.def("quantize", &quantize, "x"_a, "group"_a);
 }

@@ -49,7 +49,7 @@ void multiply_part(const Product* products, size_t count, int64_t M, int64_t low
 
 const GemmKernels& gemm_kernels() {
 #if defined(__x86_64__)
-  static const GemmKernels* const all[] = {&gemm_portable, &gemm_portable, &gemm_avx512, &gemm_avx512};
+  static const GemmKernels* const all[] = {&gemm_portable, &gemm_avx2, &gemm_avx512, &gemm_amx};
   return *all[static_cast<int>(kernel_path())];
 #else
   return gemm_portable;

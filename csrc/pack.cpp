@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t line = 64;
 
-// The codes and scales of one group of one row, one per byte, as the file orders its inputs.
+// One group of one row, a code or scale per byte, in the order of its inputs.
 struct Group {
   uint8_t codes[group_256];
   uint8_t scales[16], minimums[8];
@@ -20,14 +20,17 @@ struct Group {
 };
 
 void read_nibbles(const uint8_t* q, uint8_t* codes) {
-  for (int i = 0; i < 16; i++) {
-    codes[i] = q[i] & 15;
-    codes[i + 16] = q[i] >> 4;
-  }
+  for (int i = 0; i < 16; i++) codes[i] = q[i] & 15;
+  for (int i = 0; i < 16; i++) codes[i + 16] = q[i] >> 4;
 }
 
+// Eight bits become 8 bytes of 0 or 16: bit j is kept in byte j of a copy, then moved to the same place in every byte.
 void add_fifth_bits(const uint8_t* bits, uint8_t* codes) {
-  for (int i = 0; i < 32; i++) codes[i] |= (bits[i / 8] >> (i % 8) & 1) << 4;
+  for (int i = 0; i < 4; i++) {
+    const uint64_t kept = bits[i] * 0x0101010101010101u & 0x8040201008040201u;
+    const uint64_t moved = ((kept + 0x7f7f7f7f7f7f7f7fu) & 0x8080808080808080u) >> 3;
+    for (int j = 0; j < 8; j++) codes[8 * i + j] |= moved >> (8 * j) & 255;
+  }
 }
 
 // Six-bit scales and minimums in 12 bytes (ggml's get_scale_min_k4).
@@ -40,78 +43,56 @@ void read_k_scales(const uint8_t* q, Group& g) {
   }
 }
 
-// Nibbles of 64 inputs share 32 bytes: the low ones come first.
-void read_k_nibbles(const uint8_t* q, uint8_t* codes) {
-  for (int j = 0; j < 256; j++) codes[j] = (q[j / 64 * 32 + j % 32] >> (j / 32 % 2 * 4)) & 15;
+// Nibbles of 64 inputs share 32 bytes, the low ones come first; bit j of a byte of `bits` belongs to sub-block j.
+void read_k_codes(const uint8_t* q, const uint8_t* bits, uint8_t* codes) {
+  for (int j = 0; j < 8; j++)
+    for (int i = 0; i < 32; i++) codes[32 * j + i] = q[j / 2 * 32 + i] >> (j % 2 * 4) & 15;
+  if (!bits) return;
+  for (int j = 0; j < 8; j++)
+    for (int i = 0; i < 32; i++) codes[32 * j + i] |= (bits[i] >> j & 1) << 4;
 }
 
+// Each half of 128 inputs has 64 bytes of nibbles and 32 bytes of top pairs, four parts of 32 inputs side by side.
 void read_q6_k(const uint8_t* b, Group& g) {
-  const uint8_t *low = b, *high = b + 128;
-  for (int j = 0; j < 256; j++) {
-    const int half = j / 128, part = j % 128 / 32, i = j % 32;
-    const int nibble = (low[half * 64 + part % 2 * 32 + i] >> (part / 2 * 4)) & 15;
-    g.codes[j] = nibble | ((high[half * 32 + i] >> (2 * part)) & 3) << 4;
+  for (int part = 0; part < 8; part++) {
+    const int half = part / 4, quarter = part % 4;
+    const uint8_t *low = b + half * 64 + quarter % 2 * 32, *high = b + 128 + half * 32;
+    for (int i = 0; i < 32; i++)
+      g.codes[32 * part + i] = (low[i] >> (quarter / 2 * 4) & 15) | (high[i] >> (2 * quarter) & 3) << 4;
   }
   memcpy(g.scales, b + 192, 16);
   memcpy(g.header, b + 208, 2);
 }
 
 void read_group(Type type, const uint8_t* b, Group& g) {
+  if (type == Type::q6_k) return read_q6_k(b, g);
+  const bool two = type == Type::q4_1 || type == Type::q5_1 || type == Type::q4_k || type == Type::q5_k;
+  const uint8_t* q = b + (two ? 4 : 2);
+  memcpy(g.header, b, two ? 4 : 2);
   switch (type) {
-    case Type::q4_0:
-      memcpy(g.header, b, 2);
-      return read_nibbles(b + 2, g.codes);
-    case Type::q4_1:
-      memcpy(g.header, b, 4);
-      return read_nibbles(b + 4, g.codes);
     case Type::q5_0:
-      memcpy(g.header, b, 2);
-      read_nibbles(b + 6, g.codes);
-      return add_fifth_bits(b + 2, g.codes);
     case Type::q5_1:
-      memcpy(g.header, b, 4);
-      read_nibbles(b + 8, g.codes);
-      return add_fifth_bits(b + 4, g.codes);
+      read_nibbles(q + 4, g.codes);
+      return add_fifth_bits(q, g.codes);
     case Type::q8_0:
-      memcpy(g.header, b, 2);
-      memcpy(g.codes, b + 2, 32);
+      memcpy(g.codes, q, group_32);
       return;
     case Type::q4_k:
-      memcpy(g.header, b, 4);
-      read_k_scales(b + 4, g);
-      return read_k_nibbles(b + 16, g.codes);
+      read_k_scales(q, g);
+      return read_k_codes(q + 12, nullptr, g.codes);
     case Type::q5_k:
-      memcpy(g.header, b, 4);
-      read_k_scales(b + 4, g);
-      read_k_nibbles(b + 48, g.codes);
-      for (int j = 0; j < 256; j++) g.codes[j] |= (b[16 + j % 32] >> (j / 32) & 1) << 4;
-      return;
-    case Type::q6_k:
-      return read_q6_k(b, g);
+      read_k_scales(q, g);
+      return read_k_codes(q + 44, q + 12, g.codes);
     default:
-      return;
+      return read_nibbles(q, g.codes);
   }
 }
 
-// Where input k (0..31) of a row lies: its quad, and its position in the quad's 64 bytes.
-int quad(int k) { return k / 4; }
-int position(int row, int k) { return row * 4 + k % 4; }
-
-void write_nibbles(const uint8_t* codes, int row, uint8_t* body) {
-  for (int k = 0; k < 32; k++) body[quad(k) % 4 * line + position(row, k)] |= (codes[k] & 15) << (quad(k) / 4 * 4);
-}
-
-void write_fifth_bits(const uint8_t* codes, int row, uint8_t* plane) {
-  for (int k = 0; k < 32; k++) plane[position(row, k)] |= (codes[k] >> 4 & 1) << quad(k);
-}
-
-void write_top_pairs(const uint8_t* codes, int row, uint8_t* plane) {
-  for (int k = 0; k < 32; k++) plane[quad(k) / 4 * line + position(row, k)] |= (codes[k] >> 4) << (quad(k) % 4 * 2);
-}
-
-void write_bytes(const uint8_t* codes, int row, uint8_t* body) {
-  for (int k = 0; k < 32; k++) body[quad(k) * line + position(row, k)] = codes[k];
-}
+// A group of 16 rows: its codes in quads (64 bytes each), and where its header and body lie.
+struct TileGroup {
+  alignas(64) uint8_t quads[group_256 / 4 * line];
+  uint8_t *header, *body;
+};
 
 void write_scale_block(const Group& g, int row, uint8_t* block) {
   for (int j = 0; j < 8; j++) {
@@ -123,30 +104,43 @@ void write_scale_block(const Group& g, int row, uint8_t* block) {
   }
 }
 
-void write_super_block(Type type, const Group& g, int row, uint8_t* body) {
-  for (int j = 0; j < 8; j++) {
-    write_nibbles(g.codes + 32 * j, row, body);
-    body += nibble_bytes;
-    if (type == Type::q5_k) write_fifth_bits(g.codes + 32 * j, row, body), body += fifth_bytes;
-    if (type == Type::q6_k) write_top_pairs(g.codes + 32 * j, row, body), body += pair_bytes;
-  }
-  if (type != Type::q6_k) return write_scale_block(g, row, body);
-  for (int j = 0; j < 16; j++) body[j / 2 * 32 + row * 2 + j % 2] = g.scales[j];
+// One row's share of a tile group: its header, scales and codes; the codes of all rows are packed by write_units.
+void write_row(const Format& f, const Group& g, int row, TileGroup& t) {
+  for (int h = 0; h < f.header_bytes / 32; h++) memcpy(t.header + h * 32 + row * 2, g.header + 2 * h, 2);
+  for (int q = 0; q < f.group / 4; q++) memcpy(t.quads + q * line + row * 4, g.codes + 4 * q, 4);
+  if (f.type == Type::q4_k || f.type == Type::q5_k)
+    write_scale_block(g, row, t.body + f.body_bytes - scale_block_bytes);
+  if (f.type != Type::q6_k) return;
+  uint8_t* scales = t.body + f.body_bytes - 16 * tile_rows;
+  for (int j = 0; j < 16; j++) scales[j / 2 * 32 + row * 2 + j % 2] = g.scales[j];
 }
 
-void write_group(Type type, const Group& g, int row, uint8_t* body) {
-  switch (type) {
-    case Type::q4_0:
-    case Type::q4_1:
-      return write_nibbles(g.codes, row, body);
-    case Type::q5_0:
-    case Type::q5_1:
-      write_nibbles(g.codes, row, body);
-      return write_fifth_bits(g.codes, row, body + nibble_bytes);
-    case Type::q8_0:
-      return write_bytes(g.codes, row, body);
-    default:
-      return write_super_block(type, g, row, body);
+void write_nibbles(const uint8_t* quads, uint8_t* body) {
+  for (int p = 0; p < nibble_bytes; p++) body[p] = (quads[p] & 15) | (quads[p + nibble_bytes] & 15) << 4;
+}
+
+void write_fifth_bits(const uint8_t* quads, uint8_t* plane) {
+  for (int i = 0; i < 8; i++)
+    for (size_t p = 0; p < line; p++) plane[p] |= (quads[i * line + p] >> 4 & 1) << i;
+}
+
+void write_top_pairs(const uint8_t* quads, uint8_t* plane) {
+  for (int i = 0; i < 8; i++)
+    for (size_t p = 0; p < line; p++) plane[i / 4 * line + p] |= (quads[i * line + p] >> 4) << (i % 4 * 2);
+}
+
+void write_units(const Format& f, const TileGroup& t) {
+  const bool five = f.type == Type::q5_0 || f.type == Type::q5_1 || f.type == Type::q5_k;
+  uint8_t* body = t.body;
+  for (const uint8_t* quads = t.quads; quads < t.quads + f.group / 4 * line; quads += 8 * line) {
+    if (f.type == Type::q8_0) {
+      memcpy(body, quads, byte_bytes);
+      continue;
+    }
+    write_nibbles(quads, body);
+    body += nibble_bytes;
+    if (five) write_fifth_bits(quads, body), body += fifth_bytes;
+    if (f.type == Type::q6_k) write_top_pairs(quads, body), body += pair_bytes;
   }
 }
 
@@ -156,18 +150,29 @@ void pack_floats(const Weight& w, int64_t row, const uint8_t* source) {
   for (int64_t k = 0; k < w.cols; k++) memcpy(tile + k * tile_rows * size, source + k * size, size);
 }
 
-void pack_row(const Weight& w, int64_t row, const uint8_t* source) {
+void pack_tile(const Weight& w, int64_t n, const uint8_t* data) {
   const Format& f = *w.format;
-  if (f.grouping == Grouping::floats) return pack_floats(w, row, source);
-  uint8_t* tile = w.data.get() + row / tile_rows * w.stride;
-  const int lane = static_cast<int>(row % tile_rows);
-  Group g;
+  const size_t row_bytes = static_cast<size_t>(w.groups) * f.file_bytes;
+  const int64_t first = n * tile_rows, present = std::min<int64_t>(tile_rows, w.rows - first);
+  uint8_t* tile = w.data.get() + n * w.stride;
+  TileGroup t = {};
+  Group g = {};
   for (int64_t i = 0; i < w.groups; i++) {
-    read_group(f.type, source + i * f.file_bytes, g);
-    for (int h = 0; h < f.header_bytes / 32; h++)
-      memcpy(tile + i * f.header_bytes + h * 32 + lane * 2, g.header + 2 * h, 2);
-    write_group(f.type, g, lane, tile + w.body + i * f.body_bytes);
+    t.header = tile + i * f.header_bytes;
+    t.body = tile + w.body + i * f.body_bytes;
+    for (int r = 0; r < present; r++) {
+      read_group(f.type, data + (first + r) * row_bytes + i * f.file_bytes, g);
+      write_row(f, g, r, t);
+    }
+    write_units(f, t);
   }
+}
+
+void pack_all(const Weight& w, const uint8_t* data) {
+  if (w.format->grouping == Grouping::floats)
+    for (int64_t r = 0; r < w.rows; r++) pack_floats(w, r, data + r * w.cols * w.format->file_bytes);
+  else
+    for (int64_t n = 0; n < w.tiles; n++) pack_tile(w, n, data);
 }
 
 void require(bool holds, const std::string& message) {
@@ -197,7 +202,7 @@ std::shared_ptr<Weight> pack(int ggml_type, int64_t rows, int64_t cols, const ui
   w->body = (static_cast<size_t>(w->groups) * f.header_bytes + line - 1) / line * line;
   w->stride = (w->body + static_cast<size_t>(w->groups) * f.body_bytes + line - 1) / line * line;
   w->data = allocate_weights(w->stride * w->tiles);
-  for (int64_t r = 0; r < rows; r++) pack_row(*w, r, data + r * row_bytes);
+  pack_all(*w, data);
   return w;
 }
 
