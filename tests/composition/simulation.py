@@ -36,9 +36,6 @@ class Setting:
     depth: int = 3
     sequences: int = 4
     draft_blocks: int = 16
-    pace: int = 8
-    block: int = BLOCK
-    context: int = CONTEXT
 
 
 @dataclass(frozen=True)
@@ -144,9 +141,9 @@ class Simulation:
         draft = Group("draft", setting.lookahead or 0)
         if setting.lookahead is not None:
             stores.append(Store(draft, setting.draft_blocks))
-        self.space = KVSpace(stores, setting.block, caching=setting.caching)
+        self.space = KVSpace(stores, BLOCK, caching=setting.caching)
         self.scheduler = Scheduler(self.space[TARGET])
-        self.runner = AuditingRunner(setting.block, self._view)
+        self.runner = AuditingRunner(BLOCK, self._view)
         self.drafter = self._drafter(draft, Random(seed + 1))
         self.outcome = Outcome()
         self.engine = Engine(
@@ -157,7 +154,7 @@ class Simulation:
             observers=(self.outcome.observe,),
             clock=count().__next__,
             vocabulary=7,
-            context=setting.context,
+            context=CONTEXT,
         )
 
     def _drafter(self, group: Group, random: Random) -> Drafter:
@@ -166,7 +163,7 @@ class Simulation:
             return NoDraft()
         if setting.lookahead is None:
             return Oracle(setting.skill, setting.depth, random)
-        return DraftModel(self.space[group], setting.skill, setting.depth, random, setting.pace)
+        return DraftModel(self.space[group], setting.skill, setting.depth, random)
 
     def _view(self, sequence: int) -> SequenceView:
         return next(s for s in self.scheduler.running if s.id == sequence)
@@ -176,7 +173,7 @@ class Simulation:
         assert not self.engine.faults, self.engine.last_fault
         self.check()
         self.outcome.counts["steps"] += 1
-        self.outcome.counts["copies"] += sum(1 for a in report.admitted if a.cached % self.setting.block)
+        self.outcome.counts["copies"] += sum(1 for a in report.admitted if a.cached % BLOCK)
         return report
 
     def check(self) -> None:
@@ -187,7 +184,7 @@ class Simulation:
             assert not space.collisions, "two texts share a key"
         for sequence in self.scheduler.running:
             assert sequence.table is not None
-            final = sequence.computed // self.setting.block
+            final = sequence.computed // BLOCK
             assert sequence.table.published <= final, "published what is not computed"
             if not sequence.prefix_cache:
                 assert not sequence.table.published + sequence.table.cached, "reads or publishes against its will"
