@@ -99,15 +99,16 @@ void bind_gemm(nb::module_& m) {
   m.def("kernel_paths", &supported_paths);
   nb::class_<Pool>(m, "Pool").def(nb::init<int>(), "threads"_a).def_prop_ro("threads", &Pool::threads);
   nb::class_<Weight>(m, "Weight")
-      .def_static("pack", &pack_array, "ggml_type"_a, "rows"_a, "cols"_a, "data"_a)
+      .def_static("pack", &pack_array, "ggml_type"_a, "rows"_a, "cols"_a, "data"_a.noconvert())
       .def_prop_ro("rows", [](const Weight& w) { return w.rows; })
       .def_prop_ro("cols", [](const Weight& w) { return w.cols; })
       .def_prop_ro("type", [](const Weight& w) { return w.format->name; })
       .def_prop_ro("file_bytes", [](const Weight& w) { return file_bytes(w); })
       .def_prop_ro("resident_bytes", [](const Weight& w) { return resident_bytes(w); })
-      .def("dequantize", &dequantize, "rows"_a);
-  m.def("multiply", &multiply_arrays, "pool"_a, "weight"_a, "x"_a, "bias"_a = nb::none());
+      .def("dequantize", &dequantize, "rows"_a.noconvert());
+  m.def("multiply", &multiply_arrays, "pool"_a, "weight"_a, "x"_a.noconvert(), "bias"_a.noconvert() = nb::none());
   m.def("read_bandwidth", &read_bandwidth, "pool"_a, "bytes"_a, "repeats"_a, nb::call_guard<nb::gil_scoped_release>());
-  m.def("sweep_seconds", &sweep_seconds, "pool"_a, "weights"_a, "rows"_a, "repeats"_a, nb::call_guard<nb::gil_scoped_release>());
-  m.def("quantize", &quantize, "x"_a, "group"_a);
+  m.def("sweep_seconds", &sweep_seconds, "pool"_a, "weights"_a, "rows"_a, "repeats"_a,
+        nb::call_guard<nb::gil_scoped_release>());
+  m.def("quantize", &quantize, "x"_a.noconvert(), "group"_a);
 }

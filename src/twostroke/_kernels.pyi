@@ -65,6 +65,12 @@ def quantize(x: Floats, group: Literal[32, 256]) -> tuple[NDArray[np.int8], Floa
     and scale NaN; one whose magnitudes all lie below 1e-30 has codes 0 and scale 0.
     """
 
+def read_bandwidth(pool: Pool, bytes: int, repeats: int) -> list[float]:
+    """GB/s at which the pool's threads together read `bytes` of memory, each its own part; one figure per repeat."""
+
+def sweep_seconds(pool: Pool, weights: Sequence[Weight], rows: int, repeats: int) -> list[float]:
+    """Seconds of one product with each weight in turn, for `rows` activation rows quantised before; one per repeat."""
+
 # --- Keys and values --------------------------------------------------------------------------------------------------
 
 class KVStore:

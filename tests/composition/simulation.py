@@ -36,6 +36,9 @@ class Setting:
     depth: int = 3
     sequences: int = 4
     draft_blocks: int = 16
+    pace: int = 8
+    block: int = BLOCK
+    context: int = CONTEXT
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,9 @@ class Simulation:
         draft = Group("draft", setting.lookahead or 0)
         if setting.lookahead is not None:
             stores.append(Store(draft, setting.draft_blocks))
-        self.space = KVSpace(stores, BLOCK, caching=setting.caching)
+        self.space = KVSpace(stores, setting.block, caching=setting.caching)
         self.scheduler = Scheduler(self.space[TARGET])
-        self.runner = AuditingRunner(BLOCK, self._view)
+        self.runner = AuditingRunner(setting.block, self._view)
         self.drafter = self._drafter(draft, Random(seed + 1))
         self.outcome = Outcome()
         self.engine = Engine(
@@ -154,7 +157,7 @@ class Simulation:
             observers=(self.outcome.observe,),
             clock=count().__next__,
             vocabulary=7,
-            context=CONTEXT,
+            context=setting.context,
         )
 
     def _drafter(self, group: Group, random: Random) -> Drafter:
@@ -163,7 +166,7 @@ class Simulation:
             return NoDraft()
         if setting.lookahead is None:
             return Oracle(setting.skill, setting.depth, random)
-        return DraftModel(self.space[group], setting.skill, setting.depth, random)
+        return DraftModel(self.space[group], setting.skill, setting.depth, random, setting.pace)
 
     def _view(self, sequence: int) -> SequenceView:
         return next(s for s in self.scheduler.running if s.id == sequence)
@@ -173,7 +176,7 @@ class Simulation:
         assert not self.engine.faults, self.engine.last_fault
         self.check()
         self.outcome.counts["steps"] += 1
-        self.outcome.counts["copies"] += sum(1 for a in report.admitted if a.cached % BLOCK)
+        self.outcome.counts["copies"] += sum(1 for a in report.admitted if a.cached % self.setting.block)
         return report
 
     def check(self) -> None:
@@ -184,7 +187,7 @@ class Simulation:
             assert not space.collisions, "two texts share a key"
         for sequence in self.scheduler.running:
             assert sequence.table is not None
-            final = sequence.computed // BLOCK
+            final = sequence.computed // self.setting.block
             assert sequence.table.published <= final, "published what is not computed"
             if not sequence.prefix_cache:
                 assert not sequence.table.published + sequence.table.cached, "reads or publishes against its will"

@@ -143,3 +143,23 @@ def test_the_code_as_it_is_passes() -> None:
 def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
     break_line(monkeypatch, fault)
     assert caught() != ""
+
+
+def test_a_collision_would_be_served_if_tokens_were_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def digest(*fields: bytes) -> bytes:
+        return keys.digest(*fields)[:1]
+
+    def serve() -> None:
+        simulation = Simulation(Setting())
+        simulation.scheduler.space.index.keys = keys.Keys(simulation.scheduler.space.group, digest=digest)
+        for arrival in workload(1, requests=20):
+            simulation.engine.add(arrival.request)
+        while not simulation.engine.idle:
+            simulation.engine.step()
+        assert not simulation.engine.faults, simulation.engine.last_fault
+
+    serve()
+    compare = "entry is None or entry.parent is not parent or entry.text != text"
+    break_line(monkeypatch, Fault("tokens are not compared", index.PrefixIndex, "child", compare, "entry is None"))
+    with pytest.raises(AssertionError, match="is not its KV"):
+        serve()

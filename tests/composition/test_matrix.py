@@ -12,8 +12,8 @@ from tests.composition.simulation import Setting, Simulation, workload
 SEEDS = (1, 2)
 MATRIX = [
     Setting(caching, skill, lookahead, blocks, budget, spare)
-    for caching, skill, lookahead, (blocks, spare), budget in product(
-        (False, True), (None, 0.0, 0.7, 1.0), (None, 0, 1, 2), ((11, 0), (11, 4), (64, 0)), (5, 64)
+    for caching, skill, lookahead, (blocks, spare, budget) in product(
+        (False, True), (None, 0.0, 0.7, 1.0), (None, 0, 1, 2), ((11, 0, 5), (11, 4, 64), (64, 0, 5), (64, 0, 64))
     )
     if skill is not None or lookahead is None
 ]

@@ -4,8 +4,8 @@
 
 writes, beside this file, `tokens-<model>.json` for each model, `tokens-pre.json` (SmolLM2's vocabulary under every
 pre-tokenizer known here) and `tokens-sentencepiece.json` (a small vocabulary trained on the standard library by the
-`sentencepiece` package, kept in the file).  Needs the packages `gguf` and `sentencepiece`.  `ids` are of the text as plain
-text, `special_ids` of the same text where special tokens may be named.
+`sentencepiece` package, kept in the file).  Needs the packages `gguf` and `sentencepiece`.  `ids` are of the text as
+plain text, `special_ids` of the same text where special tokens may be named.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ HERE = Path(__file__).parent
 MODELS = ("smollm2-135m", "qwen2.5-coder-0.5b")
 
 LANGUAGES = [
-    "The quick brown fox jumps over the lazy dog. It's 5 o'clock, isn't it? They'll say we've won; I'd agree, you're right.",
+    "The quick brown fox jumps over the lazy dog. It's 5 o'clock, isn't it? They'll say we've won; I'd agree, "
+    "you're right.",
     "IT'S OK, WE'LL SEE, THEY'RE, I'VE, DON'T 'S 'T 'LL' ''s 'Re o'Neill's",
     "Größere Straßen führen über den Rhein; „Übermut“ tut selten gut – süß!",
     "Съешь же ещё этих мягких французских булок, да выпей чаю. Ёжик в тумане?",
@@ -44,13 +45,14 @@ LANGUAGES = [
     "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𝟙𝟚𝟛 ﬁ ﬀ Ⅷ ½ ² ₂ ① 〇 ㎏ ™ ª º",
 ]
 CODE = [
-    "def fib(n: int) -> int:\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n\n\nprint([fib(i) for i in range(10)])\n",
-    "#include <stdio.h>\nint main(void) {\n\tprintf(\"%d\\n\", 0x1F + 1e-9 * 3.14159265);\n\treturn 0; // done\n}\n",
+    "def fib(n: int) -> int:\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n\n\n"
+    "print([fib(i) for i in range(10)])\n",
+    '#include <stdio.h>\nint main(void) {\n\tprintf("%d\\n", 0x1F + 1e-9 * 3.14159265);\n\treturn 0; // done\n}\n',
     "SELECT a.id, COUNT(*) FROM t AS a WHERE a.x >= 10 AND b <> 'c' GROUP BY 1;",
-    "<div class=\"a b\"><s>struck</s><br/></div>\n<!-- </s> --> &lt;s&gt;",
+    '<div class="a b"><s>struck</s><br/></div>\n<!-- </s> --> &lt;s&gt;',
     "for (let i=0;i<n;++i){a[i]??=b?.c[i]**2}// === !== => ... `${x}`",
-    "{\"a\": [1, 2.5, -3e10, null, true], \"ü\": \"\\u00fc\\n\"}",
-    "fn main() { let v: Vec<&'static str> = vec![\"a\"; 3]; println!(\"{:?}\", v); }",
+    '{"a": [1, 2.5, -3e10, null, true], "ü": "\\u00fc\\n"}',
+    'fn main() { let v: Vec<&\'static str> = vec!["a"; 3]; println!("{:?}", v); }',
     "x=1;y=2;z=x+++y;w=x<<2>>1;self.__init__(**kwargs);a_b__c=__name__;camelCaseHTTPServer2Go",
     "diff --git a/x b/x\n@@ -1,3 +1,3 @@\n-old\r\n+new\r\n",
 ]
@@ -60,20 +62,76 @@ NUMBERS = [
     "a1b22c333d4444 1st 2nd ½1 ²3 ①② Ⅷ9 १२३456",
 ]
 SPACES = [
-    " ", "  ", "   ", "\t", "\n", "\n\n", "\r\n", "\r", " \n", "\n ", "\t\t\n",
-    " a", "  a", "   a", "a ", "a  ", "a   b", "a\tb", "a\t\tb", "a \t b", "\ta", " \ta", "\t a",
-    "a\nb", "a\n\nb", "a\n\n\n\nb", "a\r\nb", "a\r\n\r\nb", "a\n  b", "a  \n  b", "a\n \n b", "\n\n  x", "  \n\n  ",
-    "a\u00a0b", "\u00a0\u00a0a", "a \u00a0 b", "a\u2003b", "a\u3000b", "a\u200bb", "a\u2028b\u2029c", "a\u0085b", "a\x0bb\x0cc",
-    " " * 17, " " * 40 + "x", "x" + "\n" * 33 + "y", "\t" * 9 + "z", "    if x:\n        y\n\n    z\n",
-    "hello \n", "?\n\n\n", "!! \n\n", ") {\r\n", "... \t\n  end",
+    " ",
+    "  ",
+    "   ",
+    "\t",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\r",
+    " \n",
+    "\n ",
+    "\t\t\n",
+    " a",
+    "  a",
+    "   a",
+    "a ",
+    "a  ",
+    "a   b",
+    "a\tb",
+    "a\t\tb",
+    "a \t b",
+    "\ta",
+    " \ta",
+    "\t a",
+    "a\nb",
+    "a\n\nb",
+    "a\n\n\n\nb",
+    "a\r\nb",
+    "a\r\n\r\nb",
+    "a\n  b",
+    "a  \n  b",
+    "a\n \n b",
+    "\n\n  x",
+    "  \n\n  ",
+    "a\u00a0b",
+    "\u00a0\u00a0a",
+    "a \u00a0 b",
+    "a\u2003b",
+    "a\u3000b",
+    "a\u200bb",
+    "a\u2028b\u2029c",
+    "a\u0085b",
+    "a\x0bb\x0cc",
+    " " * 17,
+    " " * 40 + "x",
+    "x" + "\n" * 33 + "y",
+    "\t" * 9 + "z",
+    "    if x:\n        y\n\n    z\n",
+    "hello \n",
+    "?\n\n\n",
+    "!! \n\n",
+    ") {\r\n",
+    "... \t\n  end",
 ]
 MARKS = [
-    "😀", "😀😃😄 👍🏽 ❤️ ☺ ♥️", "👨‍👩‍👧‍👦 family, 🏳️‍🌈 flag, 🇩🇪🇫🇷🇯🇵 flags, 1️⃣ keycap", "a😀b 😀c\n😀", "🧑🏿‍🚀🧟‍♀️",
+    "😀",
+    "😀😃😄 👍🏽 ❤️ ☺ ♥️",
+    "👨‍👩‍👧‍👦 family, 🏳️‍🌈 flag, 🇩🇪🇫🇷🇯🇵 flags, 1️⃣ keycap",
+    "a😀b 😀c\n😀",
+    "🧑🏿‍🚀🧟‍♀️",
     "e\u0301 n\u0303 A\u030a o\u0308\u0304 \u0301x x\u0301\u0301\u0301 é ñ Å",
-    "Z\u0351\u036b\u0343a\u0329\u0325l\u0348\u0333g\u033bo\u0356", "\u202eabc\u202c \ufeffbom x\ufeff", "\u200d\u200c\ufe0f",
+    "Z\u0351\u036b\u0343a\u0329\u0325l\u0348\u0333g\u033bo\u0356",
+    "\u202eabc\u202c \ufeffbom x\ufeff",
+    "\u200d\u200c\ufe0f",
     "“quotes” ‘single’ «guillemets» – — … • · ¿¡ §¶ †‡ ‰ €£¥₹ ±×÷≠≤≥∞√∑∫ ←↑→↓ ■□▲",
-    "---- ==== **** #### ~~~~ ____ !!!! ???? .... ,,,, ;;;; ((([[[{{{ }}}]]])))", "a-b_c.d,e;f:g!h?i@j#k$l%m^n&o*p",
-    "\x01\x02\x03\x07\x08\x1b[31mred\x1b[0m\x7f", "\ufffd \ufffe \uffff \U0001ffff \U0010ffff \ue000 \U000f0000", "\x00", "a\x00b",
+    "---- ==== **** #### ~~~~ ____ !!!! ???? .... ,,,, ;;;; ((([[[{{{ }}}]]])))",
+    "a-b_c.d,e;f:g!h?i@j#k$l%m^n&o*p",
+    "\x01\x02\x03\x07\x08\x1b[31mred\x1b[0m\x7f",
+    "\ufffd \ufffe \uffff \U0001ffff \U0010ffff \ue000 \U000f0000",
+    "\x00",
+    "a\x00b",
     "ÿþ\x80\x9f\xa0\xad",
 ]
 TEXTS = LANGUAGES + CODE + NUMBERS + SPACES + MARKS
@@ -85,9 +143,14 @@ def main() -> None:
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     with tempfile.TemporaryDirectory() as folder:
         ask = Ask(program, Path(folder))
-        header = {"made_by": "tests/golden/make_tokens.py", "llama.cpp": (version.stderr + version.stdout).split("\n")[0]}
+        header = {
+            "made_by": "tests/golden/make_tokens.py",
+            "llama.cpp": (version.stderr + version.stdout).split("\n")[0],
+        }
         for model in MODELS:
-            write(f"tokens-{model}.json", header | {"model": model, "cases": list(cases(ask, models / f"{model}.gguf"))})
+            write(
+                f"tokens-{model}.json", header | {"model": model, "cases": list(cases(ask, models / f"{model}.gguf"))}
+            )
         write("tokens-pre.json", header | {"model": MODELS[0], **pretokenizers(ask, models / f"{MODELS[0]}.gguf")})
         write("tokens-sentencepiece.json", header | sentencepiece(ask))
 

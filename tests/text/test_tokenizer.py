@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.text.vocabularies import PIECES, SPECIAL, UNCUT, byte_level, sentencepiece
 from twostroke.errors import Corrupt, InvalidParameter, ModelError
 from twostroke.text.bytelevel import LETTERS
+from twostroke.text.sentencepiece import SPACE
 from twostroke.text.tokenizer import Tokenizer
 
 BYTE_LEVEL = Tokenizer.from_metadata(byte_level())
@@ -35,7 +36,7 @@ def test_plain_text_never_becomes_a_special_token(text: str) -> None:
 @given(TEXT)
 def test_every_text_comes_back(text: str) -> None:
     assert BYTE_LEVEL.decode(BYTE_LEVEL.encode(text)) == text
-    assert UNPREFIXED.decode(UNPREFIXED.encode(text)) == text
+    assert UNPREFIXED.decode(UNPREFIXED.encode(text)) == text.replace(SPACE, " ")
 
 
 @given(TEXT)

@@ -21,7 +21,7 @@ class Sequence:
     request: Request
     choice: int
     limit: int
-    tokens: list[int] = field(default_factory=list)
+    tokens: list[int] = field(init=False)
     computed: int = 0
     cached: int = 0  # target positions reused when it was first admitted
     table: Table | None = None  # while it runs
@@ -29,7 +29,7 @@ class Sequence:
     admissions: int = 0
     finished: FinishReason | None = None
     error: str | None = None  # why it failed
-    stop: StopCondition | None = None
+    stop: StopCondition | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.tokens = list(self.request.prompt)

@@ -3,7 +3,7 @@
 Source: Sennrich et al. 2016 (byte-pair encoding), with the priority of sentencepiece's `bpe_model.cc`: the highest
 score first, the leftmost on a tie.  What stays outside the vocabulary falls back to one token per UTF-8 byte.
 Invariant: an exact result whatever the length; words are remembered only where no piece can reach across them.
-Knows nothing about special tokens.
+A `▁` in the text itself is read as the space it stands for.  Knows nothing about special tokens.
 """
 
 from __future__ import annotations

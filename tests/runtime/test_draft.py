@@ -1,0 +1,255 @@
+"""The draft model's books: a drafter that is the target itself is never wrong, whatever happens to its KV.
+
+The fake model's cells hold a digest chained over all tokens before, and the next token is drawn from the digest that is
+read.  So one stale, foreign or forgotten cell would make a guess differ from the target's choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tests.composition.fakes import VOCABULARY, AuditingRunner, Cells, answer, digests, pick
+from twostroke.cache.keys import Group
+from twostroke.cache.space import GroupSpace, KVSpace, Store
+from twostroke.engine.engine import Engine
+from twostroke.engine.null import FixedLimits
+from twostroke.engine.protocols import SequenceView
+from twostroke.engine.scheduler import Scheduler
+from twostroke.runtime.draft import DRAFT, ModelDrafter
+from twostroke.speculate.acceptance import Acceptance
+from twostroke.types import Picks, Proposal, Report, Request, Row, Sampling
+
+TARGET = Group("target")
+BLOCK = 4
+CONTEXT = 96
+
+
+class ChainRunner:
+    """A model that computes each cell from the cell before it, as read."""
+
+    def __init__(self, namespaces: dict[int, str]) -> None:
+        self.cells = Cells(BLOCK)
+        self.namespaces = namespaces
+        self.positions = 0
+        self.passes = 0
+
+    def execute(self, rows: Sequence[Row]) -> list[Picks]:
+        self.passes += 1
+        for row in rows:
+            for copy in row.copies:
+                self.cells.copy(copy.source, copy.target, copy.tokens)
+        return [self._run(row) for row in rows]
+
+    def _run(self, row: Row) -> Picks:
+        self.positions += len(row.tokens)
+        before = self.cells.read(row.blocks, row.start - 1) if row.start else sum(self._namespace(row).encode())
+        for position, token in enumerate(row.tokens, row.start):
+            before = hash((before, token))
+            self.cells.write(row.blocks, position, before)
+        assert before is not None
+        end = row.start + len(row.tokens)
+        return Picks((pick(before, row.sampling.seed, row.choice, end),) if row.samples else ())
+
+    def _namespace(self, row: Row) -> str:
+        return self.namespaces[row.sequence]
+
+
+class Bench:
+    """An engine on the auditing target, with the draft model beside it."""
+
+    def __init__(
+        self, draft_blocks: int = 64, blocks: int = 64, depth: int = 4, pace: int = 8, tokens: int = 32
+    ) -> None:
+        self.space = KVSpace([Store(TARGET, blocks, 8), Store(DRAFT, draft_blocks)], BLOCK)
+        self.scheduler = Scheduler(self.space[TARGET])
+        self.namespaces: dict[int, str] = {}
+        self.chain = ChainRunner(self.namespaces)
+        self.drafter = ModelDrafter(self.chain, self.space[DRAFT], Acceptance(), depth, lambda behind, left: True, pace)
+        self.reports: list[Report] = []
+        self.engine = Engine(
+            self.scheduler,
+            AuditingRunner(BLOCK, self.view),
+            self.drafter,
+            FixedLimits(tokens, 4, depth),
+            (self.reports.append,),
+            lambda: 0.0,
+            VOCABULARY,
+            CONTEXT,
+        )
+
+    def view(self, sequence: int) -> SequenceView:
+        return next(s for s in self.scheduler.running if s.id == sequence)
+
+    def ask(self, *requests: Request) -> dict[str, list[int]]:
+        """The answers, with the books recounted after every step and every draft KV compared with the truth."""
+        written: dict[str, list[int]] = {request.id: [] for request in requests}
+        for request in requests:
+            for sequence in self.engine.add(request):
+                self.namespaces[sequence] = request.namespace
+        while not self.engine.idle:
+            report = self.engine.step()
+            assert not self.engine.faults, self.engine.last_fault
+            self.space.check()
+            self.audit()
+            for row in report.rows:
+                written[row.request].extend(row.emitted)
+        return written
+
+    def audit(self) -> None:
+        for draft in self.drafter._drafts.values():
+            known = draft.sequence.tokens
+            wanted = digests(draft.sequence.namespace, known)
+            if not draft.copies:
+                self.chain.cells.audit(draft.table.ids, wanted, min(draft.computed, len(known)))
+
+    @property
+    def drafted(self) -> int:
+        return sum(row.drafted for report in self.reports for row in report.rows)
+
+    @property
+    def accepted(self) -> int:
+        return sum(row.accepted for report in self.reports for row in report.rows)
+
+
+def request(name: str, prompt: Sequence[int], tokens: int = 16, seed: int = 1, **more: object) -> Request:
+    return replace(Request(name, tuple(prompt), tokens, Sampling(temperature=1.0, seed=seed)), **more)  # type: ignore[arg-type]
+
+
+def text(length: int, seed: int = 0) -> list[int]:
+    random = Random(seed)
+    return [random.randrange(VOCABULARY) for _ in range(length)]
+
+
+def truth(asked: Request) -> list[int]:
+    return answer(asked, 0, CONTEXT)[0]
+
+
+def test_a_drafter_that_equals_the_target_is_never_wrong() -> None:
+    bench, asked = Bench(), request("a", text(13), 30)
+    assert bench.ask(asked)["a"] == truth(asked)
+    assert bench.accepted == bench.drafted > 15
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 17, 32])
+def test_every_depth_and_prompt_length(depth: int, length: int) -> None:
+    bench, asked = Bench(depth=depth, tokens=7), request("a", text(length), 21)
+    assert bench.ask(asked)["a"] == truth(asked)
+    assert bench.accepted == bench.drafted > 0
+
+
+def test_the_second_identical_request_drafts_as_well_as_the_first_and_reads_its_prompt_from_the_cache() -> None:
+    bench = Bench(pace=64)
+    bench.ask(request("a", text(40), 12))
+    positions, drafted = bench.chain.positions, bench.drafted
+    bench.ask(request("b", text(40), 12))
+    assert bench.drafted == 2 * drafted
+    assert bench.accepted == bench.drafted
+    assert bench.chain.positions - positions < positions / 2
+
+
+def test_a_target_hit_without_draft_state_catches_up_a_portion_a_step() -> None:
+    bench = Bench(pace=5)
+    asked = request("a", text(48), 30)
+    bench.ask(replace(asked, speculate="off"))
+    bench.reports.clear()
+    assert bench.ask(replace(asked, id="b"))["b"] == truth(asked)
+    reasons = [row.reason for report in bench.reports for row in report.rows]
+    assert reasons.count("catching_up") >= 48 // 6 - 2
+    assert bench.accepted == bench.drafted > 0
+    (admitted,) = [a for report in bench.reports for a in report.admitted]
+    assert admitted.cached == 47, "the target's hit is not touched by what the drafter lacks"
+
+
+def test_nothing_is_computed_before_the_first_token() -> None:
+    bench = Bench()
+    bench.engine.add(request("a", text(20)))
+    bench.namespaces[0] = ""
+    while not bench.reports or not any(row.emitted for row in bench.reports[-1].rows):
+        assert bench.chain.passes == 0
+        bench.engine.step()
+
+
+def test_where_catching_up_does_not_pay_it_stays_silent() -> None:
+    bench = Bench()
+    bench.drafter._repays = lambda behind, remaining: remaining > 100
+    asked = request("a", text(20))
+    assert bench.ask(asked)["a"] == truth(asked)
+    assert bench.chain.passes == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_mixed_batch_under_memory_pressure_stays_right(seed: int) -> None:
+    """Few blocks of either kind: the target preempts, the drafter goes without."""
+    bench = Bench(draft_blocks=14, blocks=30, depth=3, tokens=9)
+    shared = text(18, seed)
+    asked = [
+        request(f"r{i}", shared[: 6 + 3 * i] + text(i, seed + i), 14, seed=i, namespace="xy"[i % 2]) for i in range(5)
+    ]
+    written = bench.ask(*asked)
+    assert written == {r.id: truth(r) for r in asked}
+    assert bench.accepted == bench.drafted > 0
+
+
+def test_long_then_short_then_long_again() -> None:
+    bench = Bench(draft_blocks=20)
+    for name, length in (("a", 60), ("b", 3), ("c", 60)):
+        asked = request(name, text(length, length), 10)
+        assert bench.ask(asked)[name] == truth(asked)
+    assert bench.accepted == bench.drafted > 0
+
+
+def test_a_wrong_draft_is_scored_and_its_cells_are_written_over() -> None:
+    """Every second guess is spoiled after it was drawn, so rejection strikes at every depth."""
+    bench = Bench(depth=4)
+    spoil = Spoiler(bench.drafter)
+    bench.engine.drafter = spoil
+    asked = request("a", text(11), 40)
+    assert bench.ask(asked)["a"] == truth(asked)
+    assert 0 < bench.accepted < bench.drafted
+
+
+class Spoiler:
+    """Passes the draft model on, with one token of each proposal replaced."""
+
+    name = "spoiler"
+    groups = (DRAFT,)
+
+    def __init__(self, drafter: ModelDrafter) -> None:
+        self.drafter = drafter
+        self.random = Random(3)
+
+    def propose(self, sequences: Sequence[SequenceView]) -> list[Proposal]:
+        return [self._spoil(proposal) for proposal in self.drafter.propose(sequences)]
+
+    def _spoil(self, proposal: Proposal) -> Proposal:
+        if not proposal.tokens:
+            return proposal
+        at = self.random.randrange(len(proposal.tokens))
+        tokens = list(proposal.tokens)
+        tokens[at] = (tokens[at] + 1) % VOCABULARY
+        return replace(proposal, tokens=tuple(tokens))
+
+    def observe(self, report: Report) -> None:
+        self.drafter.observe(report)
+
+    def forget(self, sequence: int) -> None:
+        self.drafter.forget(sequence)
+
+
+def test_an_aborted_request_gives_everything_back() -> None:
+    bench = Bench()
+    bench.engine.add(request("a", text(20), 30))
+    bench.namespaces[0] = ""
+    for _ in range(6):
+        bench.engine.step()
+    bench.engine.abort("a")
+    bench.engine.step()
+    bench.space.check()
+    assert not bench.drafter._drafts
+    space: GroupSpace = bench.space[DRAFT]
+    assert space.pool.free + space.pool.idle == space.pool.size
