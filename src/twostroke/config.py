@@ -64,7 +64,9 @@ class Option:
             return f"above {self.above:g}" + (f", at most {self.high:g}" if self.high is not None else "")
         if self.low is not None and self.high is not None:
             return f"{self.low:g} to {self.high:g}"
-        return f"at least {self.low:g}" if self.low is not None else ""
+        if self.low is None:
+            return ""
+        return f"at least {written(int(self.low)) if self.is_size else format(self.low, 'g')}"
 
 
 def setting(default: Value, help: str, **extra: Any) -> Any:
@@ -216,16 +218,19 @@ def _known(name: str, place: str, known: Mapping[str, Option]) -> Option:
 
 
 def _read(option: Option, raw: Any, place: str) -> Value:
-    """Text becomes the option's kind; a value of another kind is left for `check` to refuse."""
+    """Text becomes the option's kind; whatever then does not fit is refused with its place."""
     if option.kind is tuple:
-        return tuple(raw.split(",")) if isinstance(raw, str) and not place.startswith("--") else _listed(raw)
+        return check(option, _listed(raw, place), place)
     if isinstance(raw, str) and option.kind is not str:
-        return _parse(option, raw.strip(), place)
+        raw = _parse(option, raw.strip(), place)
     return check(option, raw, place)
 
 
-def _listed(raw: Any) -> Any:
-    return (raw,) if isinstance(raw, str) else tuple(raw) if isinstance(raw, (list, tuple)) else raw
+def _listed(raw: Any, place: str) -> Any:
+    """A list of words; in the environment, where there are no lists, commas part them."""
+    if isinstance(raw, str):
+        return tuple(raw.split(",")) if place.startswith(PREFIX) else (raw,)
+    return tuple(raw) if isinstance(raw, list | tuple) else raw
 
 
 def _parse(option: Option, raw: str, place: str) -> Value:
@@ -245,6 +250,12 @@ def size(text: str) -> int:
     if match is None:
         raise ValueError(f"not a size: {text!r}")
     return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def written(count: int) -> str:
+    """Bytes in the largest unit that divides them, as `size` reads them."""
+    unit = next((u for u in ("T", "G", "M", "K") if count and count % _UNITS[u] == 0), "")
+    return f"{count // _UNITS[unit]}{unit}iB" if unit else str(count)
 
 
 def check(option: Option, value: Any, place: str) -> Value:
