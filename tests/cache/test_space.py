@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from twostroke.cache.index import Entry
 from twostroke.cache.keys import Group, Keys
+from twostroke.cache.lookup import resume
 from twostroke.cache.policy import LeastRecentlyUsed
-from twostroke.cache.space import GroupSpace, KVSpace, Store, Table, resume
+from twostroke.cache.space import GroupSpace, KVSpace
+from twostroke.cache.table import Store, Table
 from twostroke.types import Copy
 
 B = 4

@@ -21,7 +21,8 @@ from twostroke.cache import index
 from twostroke.cache.index import common
 from twostroke.cache.keys import Group
 from twostroke.cache.policy import LeastRecentlyUsed
-from twostroke.cache.space import GroupSpace, Store, Table
+from twostroke.cache.space import GroupSpace
+from twostroke.cache.table import Store, Table
 
 B = 2
 TEXT = st.lists(st.integers(0, 1), min_size=1, max_size=9)

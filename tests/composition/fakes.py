@@ -13,7 +13,8 @@ from functools import lru_cache
 from random import Random
 
 from twostroke.cache.keys import Group
-from twostroke.cache.space import GroupSpace, Table
+from twostroke.cache.space import GroupSpace
+from twostroke.cache.table import Table
 from twostroke.engine.protocols import SequenceView
 from twostroke.types import FinishReason, Picks, Proposal, Report, Request, Row
 

@@ -11,7 +11,8 @@ from random import Random
 from tests.composition.fakes import AuditingRunner, DraftModel, Oracle, answer, digests
 from twostroke.cache.index import Entry, Root
 from twostroke.cache.keys import Group
-from twostroke.cache.space import KVSpace, Store
+from twostroke.cache.space import KVSpace
+from twostroke.cache.table import Store
 from twostroke.engine.engine import Engine
 from twostroke.engine.null import FixedLimits, NoDraft
 from twostroke.engine.protocols import Drafter, SequenceView

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.composition.simulation import Setting, Simulation, workload
-from twostroke.cache import index, keys, space
+from twostroke.cache import index, keys, lookup, space
 from twostroke.engine import engine, scheduler, sequence
 
 SETTINGS = [
@@ -63,7 +63,7 @@ FAULTS = [
     Fault("the key omits the successors", keys.Keys, "child", "packed(text[own:])", "b''"),
     Fault("the key omits the parent", keys.Keys, "child", "parent,", "b'',"),
     Fault("publishing ignores the lookahead", space, "resume", "known - lookahead", "known"),
-    Fault("a hit may cover the last known token", space, "resume", "known - 1", "known"),
+    Fault("a hit may cover the last known token", lookup, "resume", "known - 1", "known"),
     Fault("namespaces share one root", index.PrefixIndex, "root", "self._roots.get(namespace)", "self._roots.get('')"),
     Fault("a recycled block keeps its key", space.GroupSpace, "_forget", "self.index.remove(entry)", "pass"),
     Fault("a parent goes before its children", space.GroupSpace, "_enqueue", "if not entry.children:", "if True:"),
@@ -74,10 +74,10 @@ FAULTS = [
     Fault("the source of a copy is held for ever", space.GroupSpace, "copied", "self._drop(source)", "pass"),
     Fault(
         "a partial hit is one position too long",
-        space.GroupSpace,
-        "_find_part",
-        "shared - self.group.lookahead",
-        "shared - self.group.lookahead + 1",
+        space,
+        "find",
+        "shared - lookahead",
+        "shared - lookahead + 1",
     ),
     Fault("a copy is never made", scheduler.Scheduler, "_row", "(table.copy,) if table.copy else ()", "()"),
     Fault("requests that opted out are cached", space.GroupSpace, "match", "caching and self.caching", "self.caching"),

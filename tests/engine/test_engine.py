@@ -11,8 +11,9 @@ import pytest
 
 from tests.composition.fakes import AuditingRunner, Oracle, answer
 from tests.composition.simulation import CONTEXT, Setting, Simulation
-from twostroke.engine.engine import MOST_DRAFTS, Engine
+from twostroke.engine.engine import Engine
 from twostroke.engine.null import FixedLimits, NoDraft
+from twostroke.engine.proposals import MOST_DRAFTS
 from twostroke.engine.protocols import SequenceView, View
 from twostroke.errors import InvalidParameter, PromptTooLong
 from twostroke.types import FinishReason, Limits, Picks, Proposal, Report, Request, Row, Sampling

@@ -8,7 +8,8 @@ import pytest
 
 from twostroke.cache.keys import Group
 from twostroke.cache.policy import LeastRecentlyUsed
-from twostroke.cache.space import GroupSpace, Store, Table
+from twostroke.cache.space import GroupSpace
+from twostroke.cache.table import Store, Table
 from twostroke.engine.scheduler import Scheduler
 from twostroke.engine.sequence import Sequence
 from twostroke.engine.step import Plan

@@ -1,84 +1,24 @@
 """The ledger: which blocks hold which positions of which text, for every group.
 
 `KVSpace` keeps one `GroupSpace` per group, each with blocks of its own: what one group reuses, holds or evicts is
-decided by that group alone.  A `Table` is what one sequence holds of one group.  The leading `published` blocks of a
-table are entries of the index, the rest are the sequence's own; so an entry that is held has held ancestors, and an
-idle one has only idle descendants.  Integers only: the cells themselves, and the copying of them, are the runner's.
+decided by that group alone.  The leading `published` blocks of a table are entries of the index, the rest are its own;
+so an entry that is held has held ancestors, and an idle one has only idle descendants.  Integers only: the cells
+themselves, and the copying of them, are the runner's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
-from twostroke.cache.index import Entry, Node, PrefixIndex, Text
+from twostroke.cache.index import Entry, Node, PrefixIndex
 from twostroke.cache.keys import Group, Keys
+from twostroke.cache.lookup import Found, find, resume
 from twostroke.cache.policy import EvictionQueue, LeastRecentlyUsed, Policy
 from twostroke.cache.pool import BlockPool
+from twostroke.cache.table import Store, Table
 from twostroke.types import Copy
 
-
-@dataclass(eq=False, slots=True)
-class Table:
-    """The blocks one sequence holds of one group, made by `match` and given back by `close` or `release`.
-
-    `cached` positions were reused; the last `copy.tokens` of them exist once `copy` has been made (then call `copied`).
-    `miss_reason` says why `cached` is not more: "disabled", "cold" (nothing known starts like this), "diverged" (known
-    texts go on differently at position `cached`), "new" (the known text ends at `cached`), "evicted" (it was known),
-    "no_room" (no block to copy the beginning of a known one to), "fault" (the cache failed), or None (it is all there).
-    """
-
-    namespace: str
-    caching: bool = True  # may read and publish; turned off for good when the cache fails this table
-    blocks: list[int] = field(default_factory=list)
-    cached: int = 0
-    copy: Copy | None = None
-    miss_reason: str | None = None
-    published: int = 0  # leading blocks that are entries of the index
-    tail: Entry | None = None  # the last of them
-    _ids: tuple[int, ...] | None = None
-
-    @property
-    def ids(self) -> tuple[int, ...]:
-        """The blocks, as a value to hand on; the same object until the table changes."""
-        if self._ids is None:
-            self._ids = tuple(self.blocks)
-        return self._ids
-
-    def changed(self) -> None:
-        """The blocks are no longer those of `ids`."""
-        self._ids = None
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """What one group is given: `blocks` blocks for known tokens, `spare` ones that only guesses use, and the version of
-    its weights and adapter."""
-
-    group: Group
-    blocks: int
-    spare: int = 0
-    weights: str = ""
-    adapter: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the index knows of a text: whole blocks, a block to copy the beginning of, and why that is all."""
-
-    entries: tuple[Entry, ...] = ()
-    source: Entry | None = None
-    part: int = 0  # positions to copy from `source`
-    reason: str | None = None
-
-
-def resume(known: int, lookahead: int) -> int:
-    """How many positions of `known` tokens may at most be reused or published.
-
-    The last known token is always computed (its output is what comes next), and a position whose KV depends on tokens
-    after the last known one does not exist yet.  Every boundary of a hit and of a publication is decided here.
-    """
-    return max(0, min(known - 1, known - lookahead))
+__all__ = ["GroupSpace", "KVSpace", "Store", "Table"]
 
 
 class GroupSpace:
@@ -138,7 +78,7 @@ class GroupSpace:
 
     def _matched(self, tokens: Sequence[int], namespace: str) -> Table:
         try:
-            found = self._find(tokens, namespace)
+            found = find(self.index, tokens, namespace, self.block_size, self._gone)
         except Exception:  # whatever it was, recomputing is right and failing the request is not
             self.faults += 1
             return Table(namespace, caching=False, miss_reason="fault")
@@ -165,52 +105,6 @@ class GroupSpace:
         table.copy = Copy(found.source.block, self._take(), found.part)
         table.blocks.append(table.copy.target)
         table.cached += found.part
-
-    def _find(self, tokens: Sequence[int], namespace: str) -> Found:
-        size, ahead = self.block_size, self.group.lookahead
-        limit = resume(len(tokens), ahead)
-        entries: list[Entry] = []
-        node: Entry | None = None
-        root = self.index.root(namespace)
-        key = b""
-        for start in range(0, limit + 1, size):
-            text = tuple(tokens[start : start + size + ahead])
-            if len(text) < size + ahead:
-                break
-            key, entry = self.index.child(node or root, text)
-            if entry is None or start + size > limit:
-                break
-            self._verify(entry)
-            entries.append(entry)
-            node = entry
-            key = b""
-        start = len(entries) * size
-        part, source = self._find_part(node or root, tuple(tokens[start : min(start + size, limit) + ahead]))
-        reason = self._reason(limit - start - part, start + part, node or root, source, part, key)
-        return Found(tuple(entries), source, part, reason)
-
-    def _find_part(self, node: Node, text: Text) -> tuple[int, Entry | None]:
-        shared, entry = self.index.longest(node, text)
-        part = shared - self.group.lookahead
-        if entry is None or part <= 0:
-            return 0, None
-        self._verify(entry)
-        return part, entry
-
-    def _reason(self, lacking: int, cached: int, node: Node, source: Entry | None, part: int, key: bytes) -> str | None:
-        if not lacking:
-            return None
-        if key in self._gone:
-            return "evicted"
-        if not cached:
-            return "cold"
-        ended = part == source.size if source else not node.children
-        return "new" if ended else "diverged"
-
-    def _verify(self, entry: Entry) -> None:
-        """An entry that does not name its block is a corrupted one."""
-        if self.index.of_block(entry.block) is not entry or not self.pool.named[entry.block]:
-            raise LookupError(f"block {entry.block} of group {self.group.name!r} is filed under two names")
 
     def forgo(self, table: Table) -> None:
         """Give up the partial hit of a table whose copy has not been made."""

@@ -9,18 +9,17 @@ its own: the caller steps it, and time is an argument.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
 from dataclasses import replace
 
+from twostroke.engine.proposals import vetted
 from twostroke.engine.protocols import Drafter, Governor, Observer, Runner, View
 from twostroke.engine.scheduler import Scheduler
 from twostroke.engine.sequence import Sequence
 from twostroke.engine.step import Plan
 from twostroke.errors import InvalidParameter, PromptTooLong, RunnerFailed
 from twostroke.types import End, FinishReason, Limits, Picks, Proposal, Report, Request, Row, SequenceReport
-
-MOST_DRAFTS = 1024  # in one proposal: more than any step can verify is not a guess but a fault
 
 
 class Engine:
@@ -194,35 +193,10 @@ class Engine:
             self._fault("drafter", error)
             proposals = ()
         self._draft_s = self.clock() - began
-        return self._vetted(proposals)
-
-    def _vetted(self, proposals: Items[Proposal]) -> list[Proposal]:
-        running = {sequence.id: sequence for sequence in self.scheduler.running}
-        vetted: dict[int, Proposal] = {}
-        for proposal in proposals:
-            try:
-                self._vet(proposal, vetted, running)
-            except Exception as error:
-                self._fault("drafter", error)
-                continue
-            vetted[proposal.sequence] = _cut(proposal, running[proposal.sequence])
-        return list(vetted.values())
-
-    def _vet(self, proposal: Proposal, seen: Mapping[int, Proposal], running: Mapping[int, Sequence]) -> None:
-        """Raise ValueError unless the proposal is one: it comes from code that anyone may write."""
-        tokens, survival = proposal.tokens, proposal.survival
-        if proposal.sequence in seen or proposal.sequence not in running:
-            raise ValueError(f"a proposal for sequence {proposal.sequence!r}, which is not running or has one")
-        if not isinstance(tokens, tuple) or not isinstance(survival, tuple) or not isinstance(proposal.reason, str):
-            raise ValueError("a proposal whose fields have the wrong types")
-        if len(tokens) > MOST_DRAFTS:
-            raise ValueError(f"a proposal of {len(tokens)} tokens; at most {MOST_DRAFTS}")
-        if len(survival) != len(tokens):
-            raise ValueError(f"a proposal of {len(tokens)} tokens with {len(survival)} survival estimates")
-        if not all(type(token) is int and 0 <= token < self.vocabulary for token in tokens):
-            raise ValueError(f"a proposal with token ids outside 0 … {self.vocabulary - 1}")
-        if not all(isinstance(rate, float | int) and 0.0 <= rate <= 1.0 for rate in survival):
-            raise ValueError("a proposal with survival estimates outside 0 … 1")
+        kept, faults = vetted(proposals, self.scheduler.running, self.vocabulary)
+        for fault in faults:
+            self._fault("drafter", fault)
+        return kept
 
     def _price(self, proposals: Items[Proposal]) -> None:
         """Ask the governor for the next step's limits; while it fails, the last ones hold, without drafts."""
@@ -237,12 +211,3 @@ class Engine:
     def _fault(self, neighbour: str, error: Exception) -> None:
         self.faults[neighbour] += 1
         self.last_fault = f"{neighbour}: {error!r}"
-
-
-def _cut(proposal: Proposal, sequence: Sequence) -> Proposal:
-    """No deeper than the answer may still use, and nothing before the sequence can verify."""
-    depth = sequence.depth if sequence.ready else 0
-    if len(proposal.tokens) <= depth:
-        return proposal
-    reason = proposal.reason if depth or not sequence.ready else "tail"
-    return replace(proposal, tokens=proposal.tokens[:depth], survival=proposal.survival[:depth], reason=reason)

@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
 
-from twostroke.cache.space import GroupSpace, Table
+from twostroke.cache.space import GroupSpace
+from twostroke.cache.table import Table
 from twostroke.engine.sequence import Sequence
 from twostroke.engine.step import Plan, accept, allot
 from twostroke.types import Admission, End, FinishReason, Limits, Picks, Proposal, Row, SequenceReport

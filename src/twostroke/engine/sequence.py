@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass, field
 
-from twostroke.cache.space import Table
+from twostroke.cache.table import Table
 from twostroke.types import FinishReason, Request, Sampling, StopCondition
 
 
