@@ -41,6 +41,17 @@ struct NoiseKey {
   uint32_t position;
 };
 
+// What truncation leaves: the tokens up to (logit, id) in order of falling logit and rising id, and of these the ones
+// whose weight, relative to the largest logit `top`, is at least min_p.
+struct Cut {
+  float logit;
+  int32_t id;
+  float min_p;
+  float top;
+};
+
+constexpr int mass_slices = 256;
+
 struct Kernels {
   void (*norm)(const float* x, const float* gain, float eps, int width, float* out);
   void (*rotate)(float* head, const float* cos, const float* sin, int half, bool interleaved);
@@ -53,6 +64,15 @@ struct Kernels {
   void (*attend_chunk)(const ChunkTask& task);
   void (*merge)(Partial into, float maximum, float sum, const float* values, int head_dim, bool first);
   void (*finish)(Partial done, int head_dim, float* out);
+
+  void (*noise)(NoiseKey key, const int32_t* ids, int count, float* out);
+  void (*group_maxima)(const float* logits, int count, float* maxima);  // of each 64
+  int (*draw)(const float* logits, int count, const float* maxima, float temperature, NoiseKey key, Cut cut, float least);
+  void (*weights)(const float* logits, int count, float temperature, float top, float* out);
+  void (*slice_masses)(const float* logits, int count, float temperature, float top, int64_t* masses);
+  int (*in_slice)(const float* logits, int count, float temperature, float top, int wanted, int32_t* ids);
+  int (*at_least)(const float* logits, int count, float threshold, int32_t* ids);
+  float (*log)(float x);
 };
 
 extern const Kernels kernels_portable, kernels_avx2, kernels_avx512;

@@ -46,6 +46,7 @@ INLINE F div(F a, F b) { return {_mm512_div_ps(a.v, b.v)}; }
 INLINE F fma(F a, F b, F c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 INLINE F max(F a, F b) { return {_mm512_max_ps(a.v, b.v)}; }
 INLINE M less(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
+INLINE M at_most(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)}; }
 INLINE F select(M m, F a, F b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
 INLINE M first(int n) { return {static_cast<__mmask16>(n >= lanes ? 0xffffu : (1u << n) - 1u)}; }
 INLINE bool any(M m) { return m.v != 0; }
@@ -72,6 +73,11 @@ INLINE F load_half(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si2
 INLINE void store_half(uint16_t* p, F a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
+INLINE void store_masses(int64_t* p, F a) {  // trunc(a * 2^40) of a in [0, 1]
+  const __m512 scaled = _mm512_mul_ps(a.v, _mm512_set1_ps(0x1p40f));
+  _mm512_storeu_si512(p, _mm512_cvttps_epi64(_mm512_castps512_ps256(scaled)));
+  _mm512_storeu_si512(p + 8, _mm512_cvttps_epi64(_mm512_extractf32x8_ps(scaled, 1)));
+}
 INLINE F load_byte(const int8_t* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
@@ -92,6 +98,7 @@ INLINE F div(F x, F y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b
 INLINE F fma(F x, F y, F z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
 INLINE F max(F x, F y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 INLINE M less(F x, F y) { return {_mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ)}; }
+INLINE M at_most(F x, F y) { return {_mm256_cmp_ps(x.a, y.a, _CMP_LE_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_LE_OQ)}; }
 INLINE F select(M m, F x, F y) { return {_mm256_blendv_ps(y.a, x.a, m.a), _mm256_blendv_ps(y.b, x.b, m.b)}; }
 INLINE M first(int n) {
   const __m256i low = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), high = _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15);
@@ -160,6 +167,7 @@ INLINE F div(F a, F b) { EACH(F, a.v[i] / b.v[i]); }
 INLINE F fma(F a, F b, F c) { EACH(F, __builtin_fmaf(a.v[i], b.v[i], c.v[i])); }
 INLINE F max(F a, F b) { EACH(F, a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
 INLINE M less(F a, F b) { EACH(M, a.v[i] < b.v[i]); }
+INLINE M at_most(F a, F b) { EACH(M, a.v[i] <= b.v[i]); }
 INLINE F select(M m, F a, F b) { EACH(F, m.v[i] ? a.v[i] : b.v[i]); }
 INLINE M first(int n) { EACH(M, i < n); }
 INLINE bool any(M m) {
@@ -231,6 +239,14 @@ INLINE void store_half(uint16_t* p, F a) {
 INLINE F load_byte(const int8_t* p) { EACH(F, static_cast<float>(p[i])); }
 
 #undef EACH
+#endif
+
+#if !defined(__AVX512F__)
+INLINE void store_masses(int64_t* p, F a) {  // trunc(a * 2^40) of a in [0, 1]
+  float v[lanes];
+  store(v, a);
+  for (int i = 0; i < lanes; i++) p[i] = static_cast<int64_t>(v[i] * 0x1p40f);
+}
 #endif
 
 // Part-filled blocks: the first n lanes of memory, zero elsewhere.

@@ -44,13 +44,22 @@ INLINE F log_parts(F f, F e) {
   return fma(e, all(0.693359375f), add(f, y));
 }
 
+constexpr int32_t root_half_bits = 0x3f3504f3;
+INLINE F root_half() { return from_bits(all(root_half_bits)); }
+
+// x = m * 2^e with m in [sqrt(1/2), sqrt(2)), for positive normal numbers.
+INLINE void split(F x, F& m, F& e) {
+  const I offset = sub(bits(x), all(root_half_bits));
+  const I exponent = sub(shift_right<23>(add(offset, all(int32_t{128} << 23))), all(int32_t{128}));
+  m = from_bits(add(bit_and(offset, all(int32_t{0x7fffff})), all(root_half_bits)));
+  e = to_float(exponent);
+}
+
 // The natural logarithm of positive normal numbers.
 INLINE F log(F x) {
-  constexpr int32_t root_half = 0x3f3504f3;
-  const I offset = sub(bits(x), all(root_half));
-  const I exponent = sub(shift_right<23>(add(offset, all(int32_t{128} << 23))), all(int32_t{128}));
-  const F m = from_bits(add(bit_and(offset, all(int32_t{0x7fffff})), all(root_half)));
-  return log_parts(sub(m, all(1.0f)), to_float(exponent));
+  F m, e;
+  split(x, m, e);
+  return log_parts(sub(m, all(1.0f)), e);
 }
 
 INLINE float exp(float x) {

@@ -5,6 +5,9 @@ Everything here rounds exactly as csrc/lanes.h and csrc/math.h prescribe, so tes
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -176,3 +179,66 @@ def merge(done: tuple[Floats, Floats, Floats], chunk: tuple[Floats, Floats, Floa
     before, now = exp(done[0] - top), exp(chunk[0] - top)
     total = fma(chunk[1], now, done[1] * before)
     return top, total, fma(chunk[2], now[:, None], done[2] * before[:, None])
+
+
+def philox(counter: NDArray[np.uint32], position: int, choice: int, seed: int) -> list[NDArray[np.uint32]]:
+    """Philox4x32-10 at (counter, position, choice, domain) under the 64-bit key `seed`: four words per counter."""
+    a, b, c, d = (np.broadcast_to(np.uint64(w), counter.shape) for w in (0, position, choice, 0x6E6F6973))
+    a = counter.astype(np.uint64)
+    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
+    low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    for _ in range(10):
+        x, y = a * np.uint64(0xD2511F53), c * np.uint64(0xCD9E8D57)
+        a, b = (y >> shift) ^ b ^ np.uint64(k0), y & low
+        c, d = (x >> shift) ^ d ^ np.uint64(k1), x & low
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return [w.astype(np.uint32) for w in (a, b, c, d)]
+
+
+def unit(w: NDArray[np.uint32]) -> Floats:
+    high, low = (w >> np.uint32(16)).astype(np.float32), (w & np.uint32(0xFFFF)).astype(np.float32)
+    out: Floats = fma(high, F(65536), low + F(0.5)) * F(2.0**-32)
+    return out
+
+
+def gumbel(seed: int, choice: int, position: int, ids: NDArray[Any]) -> Floats:
+    words = np.stack(philox((ids // 64 * 16 + ids % 16).astype(np.uint32), position, choice, seed))
+    w = words[ids // 16 % 4, np.arange(len(ids))]
+    u, rest = unit(w), unit(~w)
+    m, e = split(u)
+    f = np.where(u < np.int32(0x3F3504F3).view(np.float32), m - F(1), -rest).astype(np.float32)
+    return F(0) - log(F(0) - log_parts(f, e))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one row is sampled."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int = 0
+    choice: int = 0
+    position: int = 0
+
+
+def sample(logits: Floats, how: Choice) -> int:
+    """The token of one row, by sorting everything."""
+    logits = np.where(np.isnan(logits), F(-np.inf), logits)
+    temperature, top = F(how.temperature), logits.max()
+    if temperature < F(1e-5) or not np.isfinite(top):
+        return int(logits.argmax())
+    order = np.lexsort((np.arange(len(logits)), -logits))
+    order = order[np.isfinite(logits[order])]
+    if 0 < how.top_k < len(logits):
+        order = order[: how.top_k]
+    weights = exp(logits[order] / temperature - top / temperature)
+    if how.top_p < 1:
+        mass = (weights * F(2.0**40)).astype(np.int64).cumsum()
+        target = np.ceil(np.float64(F(how.top_p)) * np.float64(mass[-1]))
+        keep = max(1, int(np.searchsorted(mass, target)) + 1)
+        order, weights = order[:keep], weights[:keep]
+    order = np.sort(order[weights >= F(how.min_p)])
+    scores = logits[order] / temperature + gumbel(how.seed, how.choice, how.position, order)
+    return int(order[scores.argmax()])
