@@ -1,7 +1,7 @@
 """The decoder as a textbook would write it, in float64 and numpy: what every kernel's result is judged against.
 
-Weights are dequantised exactly, activations are never quantised, KV is never rounded.  It shares no arithmetic with
-the kernels, so that a misreading of theirs is not a misreading of ours.  It knows nothing of speed.
+Weights are the file's values in float32, activations are never quantised, KV is never rounded.  It shares no
+arithmetic with the kernels, so that a misreading of theirs is not a misreading of ours.  It knows nothing of speed.
 
 Sources: Llama 2 (Touvron et al. 2023, arXiv 2307.09288, section 2.2): RMSNorm, SwiGLU, grouped-query attention;
 Qwen2 (arXiv 2407.10671): biases of q, k and v; Qwen3 (arXiv 2505.09388): norms of each q and k head.
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from twostroke.runtime.models.config import from_file
 from twostroke.runtime.models.rope import frequencies, magnitude
 from twostroke.runtime.models.tensors import EMBEDDING, OUTPUT_NORM, layer, output_name
-from twostroke.runtime.weights.dequantize import dequantize_rows
+from twostroke.runtime.weights.dequantize import dequantize, dequantize_rows
 from twostroke.runtime.weights.gguf import ModelFile
 
 Array = NDArray[np.float64]
 
-CHUNK_WEIGHTS = 1 << 24  # dequantised at a time where weights are not kept: 128 MB
+CHUNK_WEIGHTS = 1 << 22  # of a matrix in float64 at a time: 32 MB
 
 
 class Memory(Protocol):
@@ -49,13 +49,13 @@ class Recent:
 
 
 class Reference:
-    """One model.  `keep=True` holds all weights dequantised (8 bytes each), else they are made anew for each use."""
+    """One model.  `keep=True` holds all weights dequantised (4 bytes each), else they are made anew for each use."""
 
     def __init__(self, file: ModelFile, *, keep: bool = False) -> None:
         self.config = from_file(file)
         self._file = file
         self._keep = keep
-        self._kept: dict[str, Array] = {}
+        self._kept: dict[str, NDArray[np.float32]] = {}
         self._frequencies = frequencies(self.config.rope)
         self._magnitude = magnitude(self.config.rope)
 
@@ -130,17 +130,17 @@ class Reference:
     def _product(self, x: Array, name: str) -> Array:
         """x times the transposed matrix, a few of its rows at a time."""
         rows, cols = self._file.tensors[name].shape
-        step = rows if self._keep else max(1, CHUNK_WEIGHTS // cols)
+        step = max(1, CHUNK_WEIGHTS // cols)
         return np.concatenate([x @ self._rows(name, a, min(a + step, rows)).T for a in range(0, rows, step)], axis=-1)
 
     def _rows(self, name: str, first: int, last: int) -> Array:
+        """Rows of a matrix; a vector is one row."""
         tensor = self._file.tensors[name]
         if not self._keep:
-            return dequantize_rows(tensor, first, last, np.float64)
+            return dequantize_rows(tensor, first, last).astype(np.float64)
         if name not in self._kept:
-            rows = tensor.shape[0] if len(tensor.shape) > 1 else 1
-            self._kept[name] = dequantize_rows(tensor, 0, rows, np.float64)
-        return self._kept[name][first:last]
+            self._kept[name] = dequantize(tensor).reshape(-1, tensor.shape[-1])
+        return self._kept[name][first:last].astype(np.float64)
 
 
 def silu(x: Array) -> Array:
