@@ -94,6 +94,16 @@ def test_totals_are_the_sums_of_the_steps(run: Run) -> None:
     assert sum(by_place) == accepted
 
 
+def test_tokens_that_come_together_share_the_time_between() -> None:
+    values = fold(
+        report(row(computed=6), at_s=100, admitted=(admission(),)),
+        report(row(emitted=0), at_s=101),
+        report(row(emitted=4, drafted=3, accepted=3, finished=FinishReason.STOP), at_s=102),
+    )
+    assert values[("twostroke:inter_token_latency_seconds_count",)] == 4
+    assert values[("twostroke:inter_token_latency_seconds_sum",)] == 2
+
+
 def test_the_gauge_of_memory_is_a_share() -> None:
     values = fold(report(row(), kv_used=3, kv_capacity=12))
     assert values[("twostroke:kv_cache_usage_perc",)] == 0.25

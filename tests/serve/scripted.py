@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 
 from twostroke.config import Settings
@@ -113,6 +113,8 @@ class EchoEngine:
         self.aborted: set[str] = set()
         self.requests: list[Request] = []
         self.fail_next: Exception | None = None
+        self.faults: Counter[str] = Counter()
+        self.last_fault = ""
         self.steps = 0
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from random import Random
 
 import pytest
 
@@ -207,6 +208,48 @@ def test_a_stopped_host_refuses() -> None:
 def test_a_host_whose_thread_is_gone_says_so() -> None:
     with pytest.raises(InternalError, match="does not run"):
         Host(EchoEngine(), Delivery()).submit(ask("a"))
+
+
+def test_what_the_engine_put_up_with_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(host: Host, engine: EchoEngine) -> None:
+        engine.faults["drafter"], engine.last_fault = 2, "drafter: ValueError('junk')"
+        await read(host.submit(ask("a")))
+
+    with_host(act)
+    assert [record.message for record in caplog.records] == ["2 faults so far, the latest: drafter: ValueError('junk')"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_mix_of_asking_leaving_and_failing_ends_every_choice_once(seed: int) -> None:
+    dice = Random(seed)
+
+    async def client(host: Host, name: str) -> None:
+        await asyncio.sleep(dice.random() * 0.05)
+        choices = dice.randint(1, 3)
+        try:
+            stream = host.submit(ask(name, b"x" * dice.randint(0, 60), choices=choices))
+        except Overloaded:
+            return
+        leave_after = dice.choice([0, 1, 5, 1000])
+        heard: Counter[int] = Counter()
+        async for _, event in stream:
+            heard[event.choice] += isinstance(event, Done)
+            leave_after -= 1
+            if leave_after <= 0:
+                stream.close()
+        assert dict(heard) == dict.fromkeys(range(choices), 1)
+
+    async def act(host: Host, engine: EchoEngine) -> None:
+        clients = [asyncio.ensure_future(client(host, f"r{i}")) for i in range(40)]
+        for _ in range(dice.randint(0, 4)):
+            await asyncio.sleep(dice.random() * 0.02)
+            engine.fail_next = RuntimeError("boom")
+        async with asyncio.timeout(20):
+            await asyncio.gather(*clients)
+        assert (host.open, host.waiting) == (0, 0)
+        await until(lambda: engine.idle)
+
+    with_host(act, EchoEngine(slots=3, drafts=1, pause_s=0.0005), max_queue=30)
 
 
 def test_an_idle_engine_is_not_stepped() -> None:

@@ -27,6 +27,7 @@ class Metrics:
     def __init__(self, model: str) -> None:
         self._registry = CollectorRegistry()
         self._model = model
+        self._last_s: dict[tuple[str, int], float] = {}  # when a choice that goes on last grew
         self._counters()
         self._gauges()
         self._histograms()
@@ -41,6 +42,9 @@ class Metrics:
                 self._admitted(admission)
         for row in report.rows:
             self._row(row)
+            self._latency(row, report.ended_s)
+        for end in report.ended:
+            self._last_s.pop((end.request, end.choice), None)
         if report.rows:
             self._step_tokens.observe(sum(row.computed for row in report.rows))
         self._preemptions.inc(len(report.preempted))
@@ -92,6 +96,18 @@ class Metrics:
         elif row.emitted and row.reason:
             self._undrafted.labels(self._model, row.reason).inc()
 
+    def _latency(self, row: SequenceReport, at_s: float) -> None:
+        """Tokens that come together share the time since the last ones."""
+        key = (row.request, row.choice)
+        if row.emitted and key in self._last_s:
+            each_s = (at_s - self._last_s[key]) / len(row.emitted)
+            for _ in row.emitted:
+                self._between_s.observe(each_s)
+        if row.emitted:
+            self._last_s[key] = at_s
+        if row.finished is not None:
+            self._last_s.pop(key, None)
+
     def _counter(self, name: str, help: str, labels: Sequence[str] = ()) -> Counter:
         counter = Counter(f"twostroke:{name}", help, ("model_name", *labels), registry=self._registry)
         return counter if labels else counter.labels(self._model)
@@ -141,6 +157,7 @@ class Metrics:
     def _histograms(self) -> None:
         self._first_token_s = self._histogram("time_to_first_token_seconds", "Arrival to first token.", FIRST_TOKEN_S)
         self._per_token_s = self._histogram("request_time_per_output_token_seconds", "Mean per later token.", TOKEN_S)
+        self._between_s = self._histogram("inter_token_latency_seconds", "Token to token.", TOKEN_S)
         self._request_s = self._histogram("e2e_request_latency_seconds", "Arrival to last token.", REQUEST_S)
         self._queue_s = self._histogram("request_queue_time_seconds", "Arrival to first step.", REQUEST_S)
         self._prefill_s = self._histogram("request_prefill_time_seconds", "First step to first token.", REQUEST_S)

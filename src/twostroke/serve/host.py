@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, Self, TypeVar
 
@@ -39,6 +39,16 @@ class Engine(Protocol):
         ...
 
     def step(self) -> Report: ...
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        """What neighbours of the engine did wrong so far, by neighbour, without ending anything."""
+        ...
+
+    @property
+    def last_fault(self) -> str:
+        """The latest of them, in words."""
+        ...
 
 
 class Stream:
@@ -98,6 +108,7 @@ class Host:
         self._waiting: dict[str, int] = {}  # choices that do not run yet, by request
         self._open: set[str] = set()
         self._endings: deque[float] = deque(maxlen=LAST)
+        self._faults = 0
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -226,8 +237,16 @@ class Host:
             self._end_all(f"a step failed: {error}", FinishReason.ERROR)
             self._wake.wait(PAUSE_S)
             return
+        self._note_faults()
         if started := [admission.request for admission in report.admitted if not admission.resumed]:
             self._on_loop(self._started, started)
+
+    def _note_faults(self) -> None:
+        """Log what the engine put up with: nobody else would hear of it."""
+        count = sum(self._engine.faults.values())
+        if count != self._faults:
+            log.error("%d faults so far, the latest: %s", count, self._engine.last_fault)
+            self._faults = count
 
     def _end_all(self, message: str, reason: FinishReason) -> None:
         for request in self._delivery.open:

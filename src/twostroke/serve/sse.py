@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 DONE = b"data: [DONE]\n\n"
+UNBUFFERED = {"cache-control": "no-cache", "x-accel-buffering": "no"}  # for whatever stands between us and the client
 
 
 def line(value: Any) -> bytes:
@@ -31,7 +32,7 @@ class EventStream(Response):
     """
 
     def __init__(self, lines: AsyncIterator[bytes], close: Callable[[], None], headers: Mapping[str, str]) -> None:
-        super().__init__(media_type="text/event-stream", headers={"cache-control": "no-cache", **headers})
+        super().__init__(media_type="text/event-stream", headers={**UNBUFFERED, **headers})
         del self.headers["content-length"]
         self._lines = lines
         self._close = close
