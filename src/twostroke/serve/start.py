@@ -1,0 +1,34 @@
+"""From settings to a service: the model opened, the engine assembled, the accounts and the door attached."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from twostroke.assemble import assemble, open_model
+from twostroke.config import Settings
+from twostroke.observe.log import log_finished
+from twostroke.observe.prometheus import Metrics
+from twostroke.serve.host import Host
+from twostroke.serve.service import Service
+from twostroke.serve.tenants import Tenants
+
+
+def start(settings: Settings, progress: Callable[[str, int, int], None], version: str) -> Service:
+    """Open the model and build everything that serves it; nothing runs yet.  Raises `ModelError`, `ConfigError`."""
+    model = open_model(settings, progress)
+    metrics = Metrics(model.name)
+    parts = assemble(model, settings, observers=(metrics,), sinks=(metrics.finished, log_finished))
+    return Service(
+        host=Host(parts.engine, parts.delivery, max_queue=settings.max_queue, accept=parts.accounts.accept),
+        text=model.codec,
+        models=(model.name,),
+        context=parts.engine.context,
+        settings=settings,
+        tenants=Tenants(settings.api_key),
+        drafters=parts.drafters,
+        metrics=metrics.exposition,
+        rejected=metrics.rejected,
+        created=int(time.time()),
+        version=version,
+    )
