@@ -2,6 +2,7 @@ import itertools
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -152,12 +153,32 @@ def test_the_shape_is_learned_too():
 
 
 def test_a_hiccup_moves_nothing_and_a_run_of_them_is_believed():
-    once = SEED.refine(1, 0, 5.0)
-    assert once.step(1) == SEED.step(1)
-    curves = SEED
-    for _ in range(200):
+    settled = replace(SEED, seen=1000)
+    assert settled.refine(1, 0, 5.0).step(1) == settled.step(1)
+    curves = settled
+    for _ in range(400):
         curves = curves.refine(1, 0, 5.0)
     assert curves.step(1) == pytest.approx(5.0, rel=0.1)
+
+
+def test_curves_that_rest_on_nothing_learn_at_once():
+    curves = SEED
+    for _ in range(12):
+        curves = curves.refine(1, 0, 0.005)  # twelve times as fast as guessed
+    assert curves.step(1) == pytest.approx(0.005, rel=0.25)
+
+
+@given(CURVES, st.integers(1, 80), st.integers(1, 40))
+def test_added_rows_cost_the_difference_between_steps(curves, rows, most):
+    added = list(curves.added(rows, most))
+    assert added == pytest.approx([curves.step(rows + n) - curves.step(rows) for n in range(1, most + 1)], abs=1e-9)
+
+
+@given(CURVES, st.integers(1, 80))
+def test_no_added_row_is_cheaper_than_the_cheapest(curves, rows):
+    first = next(curves.added(rows, 1))
+    if rows >= min(curves.step_ms):  # below the first point the curve is level
+        assert first >= curves.cheapest_row() * (1 - 1e-9) - 1e-12
 
 
 @given(CURVES, st.lists(st.tuples(st.integers(1, 64), st.integers(0, 8000), st.floats(0.0001, 10)), max_size=30))

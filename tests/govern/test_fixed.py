@@ -1,8 +1,8 @@
 import itertools
 
 import pytest
-from views import Engine, Seat, draft, line, step
 
+from tests.govern.views import Engine, Seat, draft, line, step
 from twostroke.govern.cost import CostCurves
 from twostroke.govern.fixed import FIRST_PAUSE, LONGEST_PAUSE, FixedDepth
 from twostroke.types import End, FinishReason, Proposal

@@ -14,7 +14,7 @@ def test_before_anything_is_seen_each_position_is_as_likely_as_the_first_belief(
 def test_survival_is_a_falling_sequence_of_probabilities(outcomes, count):
     acceptance = Acceptance()
     for agreed, failed in outcomes:
-        acceptance.add(1, "", 0, agreed, failed)
+        acceptance.add(1, "", 0, 0, agreed, failed)
     survival = acceptance.survival(1, "", 0, count)
     assert len(survival) == count
     assert all(0 <= p <= 1 for p in survival)
@@ -24,21 +24,21 @@ def test_survival_is_a_falling_sequence_of_probabilities(outcomes, count):
 def test_a_sequence_that_always_fails_soon_knows_it():
     acceptance = Acceptance()
     for _ in range(10):
-        acceptance.add(1, "", 0, 0, True)
+        acceptance.add(1, "", 0, 0, 0, True)
     assert acceptance.survival(1, "", 0, 1)[0] < 0.05
 
 
 def test_a_sequence_that_always_succeeds_soon_knows_it():
     acceptance = Acceptance()
     for _ in range(10):
-        acceptance.add(1, "", 0, 4, False)
+        acceptance.add(1, "", 0, 0, 4, False)
     assert acceptance.survival(1, "", 0, 4)[3] > 0.7
 
 
 def test_each_position_has_its_own_rate():
     acceptance = Acceptance()
     for _ in range(50):
-        acceptance.add(1, "", 0, 2, True)
+        acceptance.add(1, "", 0, 0, 2, True)
     first, second, third = acceptance.survival(1, "", 0, 3)
     assert min(first, second) > 0.9 > 0.1 > third
 
@@ -46,20 +46,20 @@ def test_each_position_has_its_own_rate():
 def test_a_change_of_the_text_is_noticed_within_a_dozen_guesses_either_way():
     acceptance = Acceptance()
     for _ in range(100):
-        acceptance.add(1, "", 0, 1, False)
+        acceptance.add(1, "", 0, 0, 1, False)
     for _ in range(12):
-        acceptance.add(1, "", 0, 0, True)
+        acceptance.add(1, "", 0, 0, 0, True)
     assert acceptance.survival(1, "", 0, 1)[0] < 0.4
     for _ in range(12):
-        acceptance.add(1, "", 0, 1, False)
+        acceptance.add(1, "", 0, 0, 1, False)
     assert acceptance.survival(1, "", 0, 1)[0] > 0.6
 
 
 def test_a_new_sequence_starts_from_its_namespace_and_no_other():
     acceptance = Acceptance(first=0.5)
     for sequence in range(20):
-        acceptance.add(sequence, "a", 0, 1, False)
-        acceptance.add(100 + sequence, "b", 0, 0, True)
+        acceptance.add(sequence, "a", 0, 0, 1, False)
+        acceptance.add(100 + sequence, "b", 0, 0, 0, True)
     assert acceptance.survival(50, "a", 0, 1)[0] > 0.8
     assert acceptance.survival(51, "b", 0, 1)[0] < 0.2
     assert acceptance.survival(52, "c", 0, 1)[0] == 0.5
@@ -68,8 +68,8 @@ def test_a_new_sequence_starts_from_its_namespace_and_no_other():
 def test_strengths_do_not_share_a_record():
     acceptance = Acceptance(first=0.5)
     for _ in range(20):
-        acceptance.add(1, "", 4, 1, False)
-        acceptance.add(1, "", 2, 0, True)
+        acceptance.add(1, "", 4, 0, 1, False)
+        acceptance.add(1, "", 2, 0, 0, True)
     assert acceptance.survival(1, "", 4, 1)[0] > 0.8
     assert acceptance.survival(1, "", 2, 1)[0] < 0.1
     assert acceptance.survival(1, "", 3, 1)[0] == 0.5
@@ -78,7 +78,7 @@ def test_strengths_do_not_share_a_record():
 def test_forgetting_a_sequence_keeps_what_the_namespace_learned():
     acceptance = Acceptance(first=0.5)
     for _ in range(20):
-        acceptance.add(1, "a", 0, 0, True)
+        acceptance.add(1, "a", 0, 0, 0, True)
     acceptance.forget(1)
     assert 0 < acceptance.survival(1, "a", 0, 1)[0] < 0.2
 
@@ -87,7 +87,7 @@ def test_purging_a_namespace_leaves_the_others():
     acceptance = Acceptance(first=0.5)
     for sequence, namespace in ((1, "a"), (2, "b")):
         for _ in range(20):
-            acceptance.add(sequence, namespace, 0, 0, True)
+            acceptance.add(sequence, namespace, 0, 0, 0, True)
         acceptance.forget(sequence)
     acceptance.purge("a")
     assert acceptance.survival(1, "a", 0, 1)[0] == 0.5
@@ -97,10 +97,10 @@ def test_purging_a_namespace_leaves_the_others():
 def test_the_namespace_unused_for_longest_is_forgotten_first():
     acceptance = Acceptance(first=0.5, namespaces=2)
     for namespace in ("a", "b"):
-        acceptance.add(1, namespace, 0, 0, True)
+        acceptance.add(1, namespace, 0, 0, 0, True)
     acceptance.forget(1)
     assert acceptance.survival(9, "a", 0, 1)[0] < 0.5
-    acceptance.add(2, "c", 0, 0, True)
+    acceptance.add(2, "c", 0, 0, 0, True)
     acceptance.forget(2)
     assert acceptance.survival(9, "a", 0, 1)[0] < 0.5
     assert acceptance.survival(9, "b", 0, 1)[0] == 0.5
@@ -110,7 +110,7 @@ def test_the_namespace_unused_for_longest_is_forgotten_first():
 def test_rates_never_count_more_hits_than_trials(outcomes):
     rates = Rates(decay=0.9)
     for agreed, failed in outcomes:
-        rates.add(agreed, failed)
+        rates.add(0, agreed, failed)
     assert len(rates.hits) == len(rates.trials)
     assert all(0 <= h <= n for h, n in zip(rates.hits, rates.trials, strict=True))
 
@@ -118,6 +118,23 @@ def test_rates_never_count_more_hits_than_trials(outcomes):
 def test_the_posterior_is_the_weighted_mean_of_prior_and_record():
     rates = Rates(decay=1.0)
     for agreed in (1, 1, 0):
-        rates.add(agreed, agreed == 0)
+        rates.add(0, agreed, agreed == 0)
     assert rates.rate(0, prior=0.5, weight=1.0) == (2 + 0.5) / (3 + 1)
     assert rates.rate(7, prior=0.25, weight=1.0) == 0.25
+
+
+def test_a_guess_may_be_recorded_in_parts():
+    whole, parts = Rates(decay=0.9), Rates(decay=0.9)
+    whole.add(0, 3, True)
+    parts.add(0, 1, False)
+    parts.add(1, 3, False)
+    parts.add(3, 3, True)
+    assert (whole.hits, whole.trials) == (parts.hits, parts.trials)
+
+
+def test_a_position_that_nobody_reached_is_believed_to_be_like_the_one_before_it():
+    acceptance = Acceptance(first=0.5)
+    for _ in range(30):
+        acceptance.add(1, "", 0, 0, 1, False)
+    first, second = acceptance.survival(1, "", 0, 2)
+    assert second == first**2 > 0.9

@@ -1,5 +1,4 @@
-from texts import Text, report, row, run
-
+from tests.speculate.texts import Text, report, row, run
 from twostroke.speculate.auto import Auto, expected, take
 from twostroke.speculate.lookup import LookupDrafter
 from twostroke.speculate.ngram import Ngram

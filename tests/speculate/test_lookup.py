@@ -1,6 +1,6 @@
 import pytest
-from texts import Text, run
 
+from tests.speculate.texts import Text, run
 from twostroke.speculate.lookup import MOST_DRAFTS, Guess, LookupDrafter, allowed
 
 
@@ -81,7 +81,7 @@ def test_a_guess_is_scored_even_if_nothing_of_it_was_verified():
     assert proposal.survival[0] < 0.2
 
 
-def test_a_guess_is_scored_once_and_its_remainder_waits():
+def test_each_position_of_a_guess_is_scored_once_and_as_soon_as_it_is_decided():
     drafter, text = LookupDrafter(Always(), draft_tokens=4), Text()
     heard = []
     drafter.acceptance.add = lambda *args: heard.append(args)
@@ -89,18 +89,17 @@ def test_a_guess_is_scored_once_and_its_remainder_waits():
     for token in (7, 7, 1, 7, 7, 7, 7):
         text.grow(token)
         drafter.propose([text])
-    # the first fails after two; the next, made at once, comes true whole
-    assert heard == [(1, "", 0, 2, True), (1, "", 0, 4, False)]
+    first = [(0, 1, False), (1, 2, False), (2, 2, True)]  # two come true, the third does not
+    second = [(0, 1, False), (1, 2, False), (2, 3, False), (3, 4, False)]  # made where the first failed
+    assert heard == [(1, "", 0, *scored) for scored in first + second]
 
 
-def test_an_undecided_guess_of_an_ended_answer_counts_for_nothing():
+def test_what_is_undecided_when_an_answer_ends_counts_for_nothing():
     drafter, text = LookupDrafter(Always(), draft_tokens=4), Text()
-    drafter.propose([text])
-    text.grow(7)
     drafter.propose([text])
     drafter.forget(text.id)
     (proposal,) = drafter.propose([Text(id=2)])
-    assert proposal.survival[0] == 0.5
+    assert proposal.survival == (0.5, 0.25, 0.125, 0.0625)
 
 
 def test_reports_forgets_and_purges_reach_the_lookup():

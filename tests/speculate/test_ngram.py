@@ -4,8 +4,8 @@ from time import perf_counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import Text
 
+from tests.speculate.texts import Text
 from twostroke.speculate.ngram import Ngram, NgramIndex, continuation
 
 

@@ -1,5 +1,4 @@
-from texts import Text, report, row
-
+from tests.speculate.texts import Text, report, row
 from twostroke.speculate.none import NoDraft
 
 

@@ -1,5 +1,4 @@
-from texts import Text
-
+from tests.speculate.texts import Text
 from twostroke.speculate.none import NoDraft
 from twostroke.speculate.per_request import PerRequest
 from twostroke.types import Proposal

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import Text, run
 
+from tests.speculate.texts import Text, run
 from twostroke.speculate.lookup import LookupDrafter
 from twostroke.speculate.prediction import Prediction, common_end
 

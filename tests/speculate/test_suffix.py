@@ -3,8 +3,8 @@ from time import perf_counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import Text, report, row, run
 
+from tests.speculate.texts import Text, report, row, run
 from twostroke.speculate.history import History
 from twostroke.speculate.lookup import LookupDrafter
 from twostroke.speculate.suffix import OWN_BITE, Suffix, strength

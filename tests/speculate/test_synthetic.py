@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import Text, run
 
+from tests.speculate.texts import Text, run
 from twostroke.speculate.lookup import LookupDrafter
 from twostroke.speculate.synthetic import Synthetic, always, recorded, uniform, wrong
 

@@ -1,8 +1,8 @@
 from importlib.metadata import EntryPoint
 
 import pytest
-from texts import Text
 
+from tests.speculate.texts import Text
 from twostroke.errors import InvalidParameter
 from twostroke.speculate import table
 from twostroke.speculate.synthetic import always
@@ -62,8 +62,8 @@ def test_settings_reach_the_drafter():
 
 def test_an_installed_package_adds_a_drafter_but_replaces_none(monkeypatch):
     points = [
-        EntryPoint("mine", "texts:Text", table.ENTRY_POINTS),
-        EntryPoint("ngram", "texts:Text", table.ENTRY_POINTS),
+        EntryPoint("mine", "tests.speculate.texts:Text", table.ENTRY_POINTS),
+        EntryPoint("ngram", "tests.speculate.texts:Text", table.ENTRY_POINTS),
     ]
     monkeypatch.setattr(table, "entry_points", lambda group, name=None: [p for p in points if name in (None, p.name)])
     assert known() == (*table.DRAFTERS, "mine")

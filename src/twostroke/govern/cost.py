@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -21,8 +21,9 @@ DRIFT_GAIN = 0.08  # how far one step moves the common scale: a drift by a third
 SHAPE_GAIN = 0.04  # how far one step moves the points it lies between, by what sets it apart from other steps
 CLIP = 0.25  # a step further off than this (in natural log) moves no more than one that is off by this
 OUTLIER = 1.5  # a step off by more than this is a hiccup of the machine, not a cost: it moves nothing …
-PATIENCE = 8  # … unless so many in a row say the same: then the curves were wrong, and are put right at once
-PASSING = ("bias", "outliers")  # fields that make no sense in a file
+PATIENCE = 8  # … unless so many in a row say the same …
+SETTLED = 30  # … or the curves rest on fewer steps than this
+PASSING = ("seen", "bias", "outliers")  # fields that make no sense in a file
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class CostCurves:
     read_bandwidth_gb_s: float = 0.0
     bytes_per_step: int = 0
     kernels: str = ""  # the path in use
+    seen: int = 1000  # steps behind the curves: the scale of those that rest on few is learned faster
     scale: float = 1.0  # the machine now, over the machine when the curves were measured
     bias: float = 0.0  # mean error (natural log) of recent steps: what all of them share is no matter of shape
     outliers: int = 0  # steps in a row that looked like hiccups
@@ -65,13 +67,39 @@ class CostCurves:
         """Seconds that one pass of the draft model takes for `rows` sequences; 0 when none is loaded."""
         return self._draft.at(rows) * self.scale / 1000 if self.draft_ms and rows else 0.0
 
+    def cheapest_row(self) -> float:
+        """Seconds that one more row adds at the least, wherever it is added."""
+        return self._cheapest * self.scale / 1000
+
+    def added(self, rows: int, most: int) -> Iterator[float]:
+        """Seconds that 1, 2, … `most` rows add to a step of `rows` rows (at least 1), over any context."""
+        points, values = self._rows.points, self._rows.values
+        unit = self.scale / 1000
+        beyond = unit * 1000 / self.prefill_tokens_per_s
+        added = 0.0
+        right = bisect_right(points, rows)
+        for row in range(rows, rows + most):
+            if right < len(points) and row >= points[right]:
+                right += 1
+            if right == len(points):
+                added += beyond
+            elif right:
+                added += unit * (values[right] - values[right - 1]) / (points[right] - points[right - 1])
+            yield added
+
     def rows_within(self, seconds: float, context: int = 0, most: int = 512) -> int:
         """The largest number of rows, up to `most`, whose step takes at most `seconds`; at least 1."""
-        low, high = 1, most
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.step(middle, context) <= seconds else (low, middle - 1)
-        return low
+        ms = seconds * 1000 / self.scale - self._attention(context)
+        points, values = self._rows.points, self._rows.values
+        i = bisect_right(values, ms)  # the first point that takes longer
+        if i == len(points):
+            rows = points[-1] + int((ms - values[-1]) * self.prefill_tokens_per_s / 1000)
+        elif i:
+            share = (ms - values[i - 1]) / (values[i] - values[i - 1])
+            rows = points[i - 1] + int(share * (points[i] - points[i - 1]))
+        else:
+            rows = 1
+        return max(1, min(rows, most))
 
     def refine(self, rows: int, context: int, seconds: float) -> CostCurves:
         """These curves after a real step of `rows` rows took `seconds`.
@@ -83,16 +111,19 @@ class CostCurves:
         if expected <= 0 or not (math.isfinite(seconds) and seconds > 0):
             return self
         error = math.log(seconds / expected)
-        if abs(error) > OUTLIER:
-            return self._doubted(error)
-        error = max(-CLIP, min(CLIP, error))
+        if abs(error) > OUTLIER and self.seen >= SETTLED and self.outliers < PATIENCE:
+            return replace(self, outliers=self.outliers + 1)
+        drift = max(DRIFT_GAIN, 1 / (self.seen + 2))
+        most = CLIP if self.seen >= SETTLED else math.inf
+        error = max(-most, min(most, error))
         apart = SHAPE_GAIN * (error - self.bias)
         attention = self._attention(context) * self.scale / 1000 / expected
         return replace(
             self,
-            scale=self.scale * math.exp(DRIFT_GAIN * error),
+            seen=self.seen + 1,
+            scale=self.scale * math.exp(drift * error),
             bias=self.bias + DRIFT_GAIN * (error - self.bias),
-            outliers=0,
+            outliers=0 if abs(error) < most else self.outliers,
             step_ms=nudged(self.step_ms, rows, math.exp(apart * (1 - attention))),
             step_ms_by_context=nudged(self.step_ms_by_context, context, math.exp(apart * attention)),
         )
@@ -111,11 +142,6 @@ class CostCurves:
         except (ValueError, TypeError, AttributeError) as error:
             raise ConfigError(f"not a calibration: {error}; run `twostroke calibrate` again") from error
 
-    def _doubted(self, error: float) -> CostCurves:
-        if self.outliers < PATIENCE:
-            return replace(self, outliers=self.outliers + 1)
-        return replace(self, scale=self.scale * math.exp(error), outliers=0)
-
     def _by_rows(self, rows: int) -> float:
         last = self._rows.last
         beyond = max(0, rows - last) * 1000 / self.prefill_tokens_per_s
@@ -127,6 +153,12 @@ class CostCurves:
     @cached_property
     def _rows(self) -> Line:
         return Line.through(self.step_ms)
+
+    @cached_property
+    def _cheapest(self) -> float:
+        points, values = self._rows.points, self._rows.values
+        slopes = [(values[i] - values[i - 1]) / (points[i] - points[i - 1]) for i in range(1, len(points))]
+        return min([*slopes, 1000 / self.prefill_tokens_per_s])
 
     @cached_property
     def _context(self) -> Line:
@@ -211,9 +243,10 @@ def curve(value: Any) -> Any:
 
 
 # A guess for a machine nobody measured: the ratios of a memory-bound step (8 rows cost 1.6 of one), 60 ms a sweep.
-# A few hundred real steps make it this machine's own.
+# Some dozen real steps make it this machine's own.
 SEED = CostCurves(
     step_ms={1: 60.0, 2: 63.0, 4: 70.0, 8: 96.0, 16: 160.0, 32: 300.0, 64: 580.0},
     step_ms_by_context={0: 60.0, 4096: 72.0},
     prefill_tokens_per_s=110.0,
+    seen=0,
 )

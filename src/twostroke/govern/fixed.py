@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from twostroke.engine.protocols import View
 from twostroke.govern.admission import step_tokens
 from twostroke.govern.cost import SEED, CostCurves
 from twostroke.types import Limits, Proposal, Report, SequenceReport
-
-if TYPE_CHECKING:
-    from twostroke.engine.protocols import View
 
 TOLERATED = 2  # whole rejections in a row before the depth is halved
 FIRST_PAUSE, LONGEST_PAUSE = 8, 64  # steps

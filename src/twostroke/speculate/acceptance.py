@@ -9,37 +9,51 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-SEQUENCE_DECAY = 0.9  # a sequence remembers about its last ten guesses
-NAMESPACE_DECAY = 0.98
-SEQUENCE_WEIGHT = 1.5  # guesses of its own that count as much as the namespace's record
+SEQUENCE_DECAY = 0.97  # a sequence remembers about its last thirty guesses …
+SURPRISE = 0.005  # … unless as many came true, or failed, in a row as would happen by chance this rarely
+NAMESPACE_DECAY = 0.99
+SEQUENCE_WEIGHT = 2.0  # guesses of its own that count as much as the namespace's record
 NAMESPACE_WEIGHT = 4.0
 
 
 class Rates:
     """Decayed counts of successes and trials by position; position i is tried only where 0…i-1 succeeded."""
 
-    __slots__ = ("decay", "hits", "trials")
+    __slots__ = ("decay", "hits", "streaks", "trials")
 
     def __init__(self, decay: float) -> None:
         self.decay = decay
         self.hits: list[float] = []
         self.trials: list[float] = []
+        self.streaks: list[int] = []  # equal outcomes in a row: successes above 0, failures below
 
-    def add(self, agreed: int, failed: bool) -> None:
-        """`agreed` positions came true; `failed` says that the next one did not (else it was never seen)."""
+    def add(self, first: int, agreed: int, failed: bool) -> None:
+        """Positions from `first` up to `agreed` came true; `failed` says that the one after did not."""
         tried = agreed + failed
         while len(self.trials) < tried:
             self.hits.append(0.0)
             self.trials.append(0.0)
-        for i in range(tried):
-            self.trials[i] = self.trials[i] * self.decay + 1.0
-            self.hits[i] = self.hits[i] * self.decay + (i < agreed)
+            self.streaks.append(0)
+        for i in range(first, tried):
+            self._count(i, i < agreed)
 
     def rate(self, position: int, prior: float, weight: float) -> float:
         """The posterior mean of a Beta prior of `weight` trials, `prior` of them successes; at most 1."""
         if position >= len(self.trials):
             return prior
         return min(1.0, (self.hits[position] + weight * prior) / (self.trials[position] + weight))
+
+    def _count(self, i: int, success: bool) -> None:
+        streak = self.streaks[i]
+        streak = max(streak, 0) + 1 if success else min(streak, 0) - 1
+        self.streaks[i] = streak
+        self.trials[i] = self.trials[i] * self.decay + 1.0
+        self.hits[i] = self.hits[i] * self.decay + success
+        chance = self.hits[i] / self.trials[i]
+        if (chance if success else 1.0 - chance) ** abs(streak) < SURPRISE:
+            # The text has changed: what was before the streak tells nothing about it.
+            self.trials[i] = float(abs(streak))
+            self.hits[i] = float(max(streak, 0))
 
 
 class Acceptance:
@@ -55,13 +69,13 @@ class Acceptance:
         self._shared: OrderedDict[tuple[str, int], Rates] = OrderedDict()
         self._own: dict[int, dict[int, Rates]] = {}
 
-    def add(self, sequence: int, namespace: str, strength: int, agreed: int, failed: bool) -> None:
-        """Record what became of one guess of `sequence`."""
+    def add(self, sequence: int, namespace: str, strength: int, first: int, agreed: int, failed: bool) -> None:
+        """Record what became of one guess of `sequence`, or of its positions from `first` on."""
         own = self._own.setdefault(sequence, {})
         if strength not in own:
             own[strength] = Rates(SEQUENCE_DECAY)
-        own[strength].add(agreed, failed)
-        self._namespace(namespace, strength).add(agreed, failed)
+        own[strength].add(first, agreed, failed)
+        self._namespace(namespace, strength).add(first, agreed, failed)
 
     def survival(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]:
         """For each of `count` positions, the probability that it and all before it come true; never increasing."""
@@ -72,7 +86,9 @@ class Acceptance:
         for position in range(count):
             # A position nobody has reached yet is believed to be like the one before it.
             belief = shared.rate(position, belief, NAMESPACE_WEIGHT)
-            product *= belief if own is None else own.rate(position, belief, SEQUENCE_WEIGHT)
+            if own is not None:
+                belief = own.rate(position, belief, SEQUENCE_WEIGHT)
+            product *= belief
             survival.append(product)
         return tuple(survival)
 

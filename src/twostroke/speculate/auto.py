@@ -9,14 +9,11 @@ before anyone knows what it will say.  Knows no costs itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from twostroke.cache.keys import Group
+from twostroke.engine.protocols import Drafter, SequenceView
 from twostroke.types import Proposal, Report
-
-if TYPE_CHECKING:
-    from twostroke.cache.keys import Group
-
-    from twostroke.engine.protocols import Drafter, SequenceView
 
 Worth = Callable[[Mapping[int, tuple[float, ...]], Mapping[int, float]], Mapping[int, int]]
 """From the survival a model drafter expects and the drafts expected without it, by sequence: how deep to draft."""
@@ -55,8 +52,8 @@ class Auto:
         self.free = tuple(free)
         self.model = model
         self.worth = worth
-        drafters = [*self.free, *([model] if model else [])]
-        self.groups: tuple[Group, ...] = tuple(dict.fromkeys(g for drafter in drafters for g in drafter.groups))
+        groups = [group for drafter in self.free for group in drafter.groups] + list(model.groups if model else ())
+        self.groups: tuple[Group, ...] = tuple(dict.fromkeys(groups))
 
     def propose(self, sequences: Sequence[SequenceView]) -> list[Proposal]:
         best: dict[int, Proposal] = {}

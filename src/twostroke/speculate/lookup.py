@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from twostroke.cache.keys import Group
+from twostroke.engine.protocols import SequenceView
 from twostroke.speculate.acceptance import Acceptance
 from twostroke.types import Proposal, Report
-
-if TYPE_CHECKING:
-    from twostroke.cache.keys import Group
-
-    from twostroke.engine.protocols import SequenceView
 
 MOST_DRAFTS = 64  # no request and no setting may ask for more in one step
 
@@ -68,6 +65,7 @@ class Stake:
     start: int
     tokens: tuple[int, ...]
     strength: int
+    scored: int = 0  # positions already on record
 
     def agreed(self, tokens: Sequence[int]) -> int:
         """How many guessed tokens came true so far."""
@@ -132,12 +130,14 @@ class LookupDrafter:
         return Proposal(sequence.id, guess.tokens, survival, self.name)
 
     def _settle(self, sequence: SequenceView) -> None:
-        """Score the guess that is waiting, once it is decided: some token differed, or all came true."""
+        """Score what is decided of the guess that is waiting; it goes once a token differed or all came true."""
         stake = self._stakes.get(sequence.id)
         if stake is None:
             return
         agreed = stake.agreed(sequence.tokens)
         failed = stake.start + agreed < len(sequence.tokens) and agreed < len(stake.tokens)
+        if failed or agreed > stake.scored:
+            self.acceptance.add(sequence.id, sequence.namespace, stake.strength, stake.scored, agreed, failed)
+            stake.scored = agreed
         if failed or agreed == len(stake.tokens):
             del self._stakes[sequence.id]
-            self.acceptance.add(sequence.id, sequence.namespace, stake.strength, agreed, failed)

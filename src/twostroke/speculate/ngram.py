@@ -9,13 +9,10 @@ so the end of the text never matches itself.  Knows one sequence at a time and n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from twostroke.engine.protocols import SequenceView
 from twostroke.speculate.lookup import NO_MATCH, Guess
 from twostroke.types import Report
-
-if TYPE_CHECKING:
-    from twostroke.engine.protocols import SequenceView
 
 LONGEST, SHORTEST = 4, 2
 

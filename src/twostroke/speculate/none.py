@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from twostroke.cache.keys import Group
+from twostroke.engine.protocols import SequenceView
 from twostroke.types import Proposal, Report
-
-if TYPE_CHECKING:
-    from twostroke.cache.keys import Group
-
-    from twostroke.engine.protocols import SequenceView
 
 
 class NoDraft:

@@ -7,14 +7,10 @@ sees one.  Knows the drafters by name and nothing of what they do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from twostroke.cache.keys import Group
+from twostroke.engine.protocols import Drafter, SequenceView
 from twostroke.types import Proposal, Report
-
-if TYPE_CHECKING:
-    from twostroke.cache.keys import Group
-
-    from twostroke.engine.protocols import Drafter, SequenceView
 
 
 class PerRequest:

@@ -10,13 +10,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from twostroke.engine.protocols import SequenceView
 from twostroke.speculate.lookup import NO_MATCH, Guess
 from twostroke.types import Report
-
-if TYPE_CHECKING:
-    from twostroke.engine.protocols import SequenceView
 
 LONGEST = 8  # tokens compared to find the way again; after as many on end the way counts as safe
 

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from twostroke.engine.protocols import SequenceView
 from twostroke.speculate.automaton import ROOT, Automaton, walk
 from twostroke.speculate.history import History
 from twostroke.speculate.lookup import NO_MATCH, Guess
 from twostroke.types import FinishReason, Report
-
-if TYPE_CHECKING:
-    from twostroke.engine.protocols import SequenceView
 
 SHORTEST_MATCH = 2
 LOOK_BACK = 64  # how far a reader of the history goes back into a prompt

@@ -9,13 +9,10 @@ anyone else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from twostroke.engine.protocols import SequenceView
 from twostroke.speculate.lookup import NO_MATCH, Guess
 from twostroke.types import Report
-
-if TYPE_CHECKING:
-    from twostroke.engine.protocols import SequenceView
 
 Rates = Callable[["SequenceView"], Sequence[float]]
 Oracle = Callable[["SequenceView"], Sequence[int]]

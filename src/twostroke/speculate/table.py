@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
 
+from twostroke.engine.protocols import Drafter
 from twostroke.errors import InvalidParameter
 from twostroke.speculate.auto import Auto
 from twostroke.speculate.history import History
@@ -21,9 +21,6 @@ from twostroke.speculate.none import NoDraft
 from twostroke.speculate.prediction import Prediction
 from twostroke.speculate.suffix import Suffix
 from twostroke.speculate.synthetic import Oracle, Rates, Synthetic
-
-if TYPE_CHECKING:
-    from twostroke.engine.protocols import Drafter
 
 ENTRY_POINTS = "twostroke.drafters"
 
@@ -63,6 +60,8 @@ def synthetic(settings: Settings) -> Lookup:
     return Synthetic(settings.oracle, settings.rates)
 
 
+FREE = ("prediction", "suffix", "ngram")  # what `auto` asks; of equal proposals the first is taken
+
 DRAFTERS: Mapping[str, Factory] = {
     "off": lambda settings: NoDraft(),
     "ngram": drafter(ngram),
@@ -71,7 +70,6 @@ DRAFTERS: Mapping[str, Factory] = {
     "synthetic": drafter(synthetic),
     "auto": lambda settings: Auto([DRAFTERS[name](settings) for name in FREE]),
 }
-FREE = ("prediction", "suffix", "ngram")  # what `auto` asks; of equal proposals the first is taken
 
 
 def known(extra: Iterable[str] = ()) -> tuple[str, ...]:
