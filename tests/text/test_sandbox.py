@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twostroke.errors import InvalidParameter, ModelError
+from twostroke.text import sandbox
 from twostroke.text.sandbox import MAX_CHARACTERS, MAX_STEPS, compile_template, run_template
 
 ROUNDS = "{% for i in range(50000) %}{% for j in range(50000) %}{% endfor %}{% endfor %}"
@@ -57,9 +58,12 @@ def test_a_template_that_does_not_end_is_ended(source: str, words: str) -> None:
         run(source)
 
 
-def test_rounds_are_counted_for_each_run_anew() -> None:
-    template = compile_template("{% for i in range(60000) %}{% for j in range(9) %}{% endfor %}{% endfor %}ok")
-    assert [run_template(template, {}) for _ in range(2)] == ["ok", "ok"]
+def test_rounds_are_counted_exactly_and_for_each_run_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_STEPS", 12)
+    template = compile_template("{% for i in range(n) %}{% for j in range(3) %}{% endfor %}{% endfor %}ok")
+    assert [run_template(template, {"n": 3}) for _ in range(3)] == ["ok"] * 3
+    with pytest.raises(InvalidParameter, match="more than 12 loop rounds"):
+        run_template(template, {"n": 4})
 
 
 def test_the_template_speaks_for_itself() -> None:

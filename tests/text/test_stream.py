@@ -28,7 +28,7 @@ TOKENS = [
     b"c",
 ]
 IDS = st.lists(st.integers(0, len(TOKENS) - 1), max_size=40)
-STOPS = st.lists(st.text("abé\U0001f600�", min_size=1, max_size=4), max_size=4)
+STOPS = st.lists(st.text("ab", min_size=1, max_size=4) | st.text("aé\U0001f600�", min_size=1, max_size=3), max_size=4)
 
 
 def stream(stops: Sequence[str] = ()) -> TextStream:
@@ -61,6 +61,8 @@ def test_without_stops_the_deltas_are_the_whole_decode(ids: list[int]) -> None:
 
 @given(IDS, STOPS)
 @example([0, 1, 0, 1, 12], ["abab", "ba"])
+@example([2], ["ab", "b"])
+@example([2], ["b", "ab"])
 @example([6], ["�"])
 @example([6, 0], ["�a"])
 def test_the_text_ends_before_the_first_stop_string(ids: list[int], stops: list[str]) -> None:

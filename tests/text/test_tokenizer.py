@@ -68,6 +68,12 @@ def test_a_marked_special_token_is_text() -> None:
     assert BYTE_LEVEL.decode(ids) == "<|im_end|>"
 
 
+def test_a_special_token_of_one_character_is_never_made() -> None:
+    """No mark fits inside it, so a template cannot be told from its user."""
+    tokenizer = Tokenizer.from_metadata(byte_level(eot_token_id=ident("x")))
+    assert tokenizer.encode_marked("axb", MARK) == (ident("a"), ident("b"))
+
+
 def test_a_mark_makes_no_border() -> None:
     assert BYTE_LEVEL.encode_marked(f"he{MARK}llo", MARK) == (ident("hello"),)
 

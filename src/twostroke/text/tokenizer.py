@@ -144,13 +144,9 @@ class Tokenizer:
     def _encode(self, text: str, literals: Literals, mark: str) -> list[int]:
         _refuse_surrogates(text)
         ids: list[int] = []
-        after_special = True
+        lead = " " if self._space_prefix else ""  # a text begins a word, at the start and after every literal
         for part, literal in _cut(text, literals, mark):
-            if literal:
-                ids.append(self._literal_ids[part])
-            else:
-                ids += self._splitter.encode(f" {part}" if self._space_prefix and after_special else part)
-            after_special = literal
+            ids += [self._literal_ids[part]] if literal else self._splitter.encode(lead + part)
         return ids
 
     def _read(self, token: int) -> bytes:
