@@ -157,3 +157,9 @@ def test_what_it_promises_is_counted_beside_what_comes():
     assert told["expected_accepted"] == pytest.approx(sum(taken.survival))
     assert told["accepted"] == 2
     assert told["acceptance"] == {"ngram": pytest.approx(2 / len(taken.tokens))}
+
+
+def test_no_step_holds_more_drafts_than_the_runner_has_room_for():
+    governor = paid(1, 2, curves=CostCurves(step_ms={1: 50.0, 64: 51.0}), drafts=5)
+    limits = governor.price([draft(1, *GOOD), draft(2, *GOOD)], Engine([Seat(1), Seat(2)]))
+    assert sum(len(p.tokens) for p in limits.drafts.values()) == 5

@@ -2,11 +2,12 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from tests.speculate.texts import Text
+from tests.speculate.texts import Text, report, row
 from twostroke.errors import InvalidParameter
 from twostroke.speculate import table
 from twostroke.speculate.synthetic import always
-from twostroke.speculate.table import Settings, build, check_draft_tokens, check_drafter, known
+from twostroke.speculate.table import Settings, build, build_all, check_draft_tokens, check_drafter, known
+from twostroke.types import FinishReason
 
 
 def test_every_row_builds_a_drafter_of_that_name():
@@ -69,3 +70,20 @@ def test_an_installed_package_adds_a_drafter_but_replaces_none(monkeypatch):
     assert known() == (*table.DRAFTERS, "mine")
     assert isinstance(build("mine"), Text)
     assert build("ngram").name == "ngram"
+
+
+def test_all_that_a_request_may_name_are_built_together_and_share_what_they_learn():
+    drafters = build_all()
+    assert set(drafters) == set(known()) - {"synthetic"}
+    text = Text(id=1, tokens=[1, 2, 3, 4, 5, 6], prompt_length=2)
+    drafters["auto"].propose([text])
+    for drafter in drafters.values():  # as `PerRequest` tells them all
+        drafter.observe(report(row(text, [6], finished=FinishReason.STOP)))
+        drafter.forget(1)
+    again = Text(id=2, tokens=[1, 2, 3], speculate="suffix")
+    assert drafters["suffix"].propose([again])[0].tokens == (4, 5, 6)
+    assert drafters["suffix"].lookup.history.size("") == 6  # once, though it was told twice
+
+
+def test_the_synthetic_drafter_is_there_for_those_who_bring_an_oracle():
+    assert "synthetic" in build_all(Settings(oracle=lambda sequence: [3], rates=always(1.0)))

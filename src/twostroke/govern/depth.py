@@ -17,7 +17,6 @@ from twostroke.govern.account import Purse
 from twostroke.govern.cost import CostCurves
 from twostroke.types import Proposal
 
-MOST_ROWS = 128  # drafts in one step
 LEAST = 0.02  # survival under which a draft is not taken, however cheap: costs and survival are estimates
 MARGIN = 1.02  # a step without drafts is left only for a gain of so much: no flutter around the break-even
 
@@ -29,6 +28,7 @@ class Load:
     rows: int  # positions it computes
     context: int  # positions it attends to, summed over sequences
     answering: int  # sequences that get a token
+    most_drafts: int = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def choose(proposals: Iterable[Proposal], load: Load, curves: CostCurves, purse:
     best_rate = tokens / step_s * (1.0 if drafting else MARGIN) if step_s else 0.0
     best = Depths(step_s=step_s)
     least = curves.cheapest_row()
-    for extra_s in curves.added(load.rows, MOST_ROWS):
+    for extra_s in curves.added(load.rows, load.most_drafts):
         if extra_s > purse.most or queue.best() <= best_rate * least:
             break  # too dear, or too unlikely for even the cheapest row
         draft = queue.take(purse.hindered(extra_s))

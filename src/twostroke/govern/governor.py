@@ -30,6 +30,7 @@ class Settings:
     step_ms: float = 150.0  # how long a step with a prompt's chunk should take beside running answers
     tokens: int = 512  # positions of a step when nobody is writing
     sequences: int = 16  # running at once
+    drafts: int = 128  # in one step, over all sequences: what the runner has room for beside `tokens`
 
 
 class CostGovernor:
@@ -73,7 +74,7 @@ class CostGovernor:
         if view.waiting and len(view.running) < self.settings.sequences:
             reading = budget  # who is admitted next brings a prompt of unknown length
         chunk = min(reading, max(0, budget - len(answering)))
-        return Load(len(answering) + chunk, attended(view.running), len(answering))
+        return Load(len(answering) + chunk, attended(view.running), len(answering), self.settings.drafts)
 
     def _choose(self, proposals: Sequence[Proposal], load: Load, view: View) -> Depths:
         if not proposals or self._drafted >= PLAIN_EVERY:

@@ -110,7 +110,7 @@ class Suffix:
         """Finished sequences enter their namespace's history: the answer, and what the prefix cache did not hold."""
         for row in report.rows:
             if row.finished in (FinishReason.STOP, FinishReason.LENGTH):
-                self._feed(self._places.get(row.sequence) or self._left.get(row.sequence))
+                self._feed(self._places.pop(row.sequence, None) or self._left.get(row.sequence))
         self._left.clear()
         self.history.digest(BITE if report.running else IDLE_BITE)
 

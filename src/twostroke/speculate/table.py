@@ -103,3 +103,13 @@ def build(name: str, settings: Settings = Settings()) -> Drafter:
     (point,) = list(entry_points(group=ENTRY_POINTS, name=name))[:1]
     factory: Factory = point.load()
     return factory(settings)
+
+
+def build_all(settings: Settings = Settings()) -> dict[str, Drafter]:
+    """Every drafter that a request may name, by name; `auto` chooses among these very ones, so they share one history.
+
+    `synthetic` is there only if the settings hold its oracle.
+    """
+    names = [name for name in known() if name != "auto" and (name != "synthetic" or settings.oracle)]
+    drafters = {name: build(name, settings) for name in names}
+    return drafters | {"auto": Auto([drafters[name] for name in FREE])}
