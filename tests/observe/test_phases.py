@@ -16,13 +16,13 @@ from twostroke.types import End, FinishReason, Phases, Report, Request
 
 
 class FixedRates:
-    """Ten milliseconds a prompt position, half a second a step."""
+    """Ten milliseconds a prompt position; half a second a step and a tenth more for each position."""
 
     def prefill_s(self, tokens: int) -> float:
         return 0.01 * tokens
 
     def step_s(self, positions: int) -> float | None:
-        return 0.5
+        return 0.5 + 0.1 * positions
 
 
 class NoRates:
@@ -72,7 +72,7 @@ def test_the_example_of_one_answer() -> None:
     assert decode.undrafted == {"no_match": 1}
     assert (decode.drafted_steps, decode.drafted_by, decode.accepted_by) == (1, {"ngram": 3}, {"ngram": 2})
     assert decode.draft_ms == pytest.approx(250)
-    assert decode.saved_ms == pytest.approx(3 * 500 - 2000 - 250)
+    assert decode.saved_ms == pytest.approx(3 * 2000 * 0.6 / 0.9 - 2000 - 250)
 
 
 @given(runs())
@@ -101,6 +101,17 @@ def test_shares_of_all_answers_add_up_to_the_steps(run: Run) -> None:
     shares = sum(f.phases.prefill.own_ms + f.phases.decode.own_ms for f in fold(run.requests, run.reports))
     steps = sum(r.ended_s - r.started_s for r in run.reports if r.rows)
     assert shares == pytest.approx(steps * 1000)
+
+
+def test_a_slow_moment_is_slow_in_both_what_was_and_what_would_have_been() -> None:
+    def saved(scale: float) -> float:
+        return account(
+            report(row(), admitted=(admission(),)),
+            report(row(computed=4, emitted=3, drafted=3, accepted=2, finished=STOP), at_s=101, took_s=scale),
+        ).decode.saved_ms
+
+    assert saved(2.0) == pytest.approx(2 * saved(1.0))
+    assert saved(1.0) > 0
 
 
 @given(runs())

@@ -163,10 +163,14 @@ class Accounts:
                     tab.saved_s -= draft_s
 
     def _plain_s(self, positions: int, drafts: int, step_s: float) -> float:
-        """What this step would have taken without anyone's drafts; never more than it took."""
+        """What this step would have taken without anyone's drafts; never more than it took.
+
+        The rates give the proportion and the step itself the scale, so that a slow moment is slow in both.
+        """
         if drafts == 0:
             return step_s
-        return min(self._rates.step_s(positions - drafts) or step_s, step_s)
+        plain, real = self._rates.step_s(positions - drafts), self._rates.step_s(positions)
+        return step_s * min(plain / real, 1.0) if plain and real else step_s
 
     def _close(self, request: str, choice: int, reason: FinishReason, at_s: float, error: str | None = None) -> None:
         if (tab := self._tabs.pop((request, choice), None)) is None:
