@@ -6,7 +6,7 @@ Batch, prompts in chunks, arrivals and a queue, and no engine: sequences, a draf
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from twostroke.govern.cost import CostCurves
 from twostroke.speculate.lookup import LookupDrafter
@@ -74,6 +74,8 @@ class Machine:
     steps: list[tuple[float, int, int]] = field(default_factory=list)  # when, rows, drafts
     waiting: int = 0
     running: list[Job] = field(default_factory=list)
+    model: SyntheticModel | None = None  # whose passes take time
+    draft_s: float = 0.0
 
     @property
     def prefilling(self) -> int:
@@ -107,14 +109,18 @@ class Machine:
         self.now += seconds
         lines = [self._commit(*row) for row in rows]
         self.steps.append((started, computed, sum(line.drafted for line in lines)))
-        report = Report(started, started, self.now, self.now, tuple(lines), waiting=self.waiting)
+        report = Report(started, started, self.now, self.now, tuple(lines), waiting=self.waiting, draft_s=self.draft_s)
         self.running = [job for job in self.running if job.done_s is None]
         self.drafter.observe(report)
         self.governor.observe(report)
         for line in lines:
             if line.finished:
                 self.drafter.forget(line.sequence)
-        return self.governor.price(self.drafter.propose(self.running), self)
+        before = self.model.spent_s if self.model else 0.0
+        proposals = self.drafter.propose(self.running)
+        self.draft_s = self.model.spent_s - before if self.model else 0.0
+        self.now += self.draft_s
+        return self.governor.price(proposals, self)
 
     def _commit(self, job: Job, count: int, draft: Proposal | None) -> SequenceReport:
         start, known = job.computed, len(job.tokens) - job.computed
@@ -156,6 +162,36 @@ def synthetic(rates: Rates, draft_tokens: int = 16) -> LookupDrafter:
         return [job.answer(i) for i in range(job.output)]
 
     return LookupDrafter(Synthetic(oracle, rates), draft_tokens)
+
+
+class SyntheticModel:
+    """A draft model: its guesses come true at these rates, and each of its passes takes time."""
+
+    name = "draft"
+    groups = ()
+
+    def __init__(self, rates: Rates, curves: CostCurves, deepest: int = 12) -> None:
+        self.inner = synthetic(rates, deepest)
+        self.curves, self.deepest, self.spent_s = curves, deepest, 0.0
+
+    def expect(self, job: Job) -> tuple[float, ...]:
+        return self.inner.acceptance.survival(job.id, job.namespace, 0, min(self.deepest, job.remaining - 1))
+
+    def draft(self, wanted: Sequence[tuple[Job, int]]) -> list[Proposal]:
+        deepest = max((depth for _, depth in wanted), default=0)
+        for layer in range(deepest):
+            self.spent_s += self.curves.draft(sum(depth > layer for _, depth in wanted))
+        proposals = []
+        for job, depth in wanted:
+            self.inner.draft_tokens = depth
+            proposals += [replace(p, source=self.name) for p in self.inner.propose([job])]
+        return proposals
+
+    def observe(self, report: Report) -> None:
+        self.inner.observe(report)
+
+    def forget(self, sequence: int) -> None:
+        self.inner.forget(sequence)
 
 
 class Constant:

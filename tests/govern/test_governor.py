@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.govern.clock import TRUTH
@@ -163,3 +165,10 @@ def test_no_step_holds_more_drafts_than_the_runner_has_room_for():
     governor = paid(1, 2, curves=CostCurves(step_ms={1: 50.0, 64: 51.0}), drafts=5)
     limits = governor.price([draft(1, *GOOD), draft(2, *GOOD)], Engine([Seat(1), Seat(2)]))
     assert sum(len(p.tokens) for p in limits.drafts.values()) == 5
+
+
+def test_the_time_of_a_draft_model_is_a_cost_and_that_of_a_lookup_is_not():
+    for draft_ms, charged in (({}, False), ({1: 5.0}, True)):
+        governor = CostGovernor(replace(TRUTH, draft_ms=draft_ms))
+        governor.observe(step(line(1), draft_s=0.02))
+        assert (governor.accounts.machine < 0.0) is charged

@@ -25,7 +25,7 @@ def test_a_sequence_that_always_fails_soon_knows_it():
     acceptance = Acceptance()
     for _ in range(10):
         acceptance.add(1, "", 0, 0, 0, True)
-    assert acceptance.survival(1, "", 0, 1)[0] < 0.05
+    assert acceptance.survival(1, "", 0, 1)[0] < 0.1
 
 
 def test_a_sequence_that_always_succeeds_soon_knows_it():
@@ -138,3 +138,26 @@ def test_a_position_that_nobody_reached_is_believed_to_be_like_the_one_before_it
         acceptance.add(1, "", 0, 0, 1, False)
     first, second = acceptance.survival(1, "", 0, 2)
     assert second == first**2 > 0.9
+
+
+def test_a_bad_start_at_a_position_is_forgotten_while_it_is_not_reached():
+    """Else a drafter that is only asked for one token would never be asked for two again."""
+    acceptance = Acceptance(first=0.5)
+    acceptance.add(1, "", 0, 0, 1, True)
+    after = [acceptance.survival(1, "", 0, 2)[1]]
+    for _ in range(400):
+        acceptance.add(1, "", 0, 0, 1, False)
+        after.append(acceptance.survival(1, "", 0, 2)[1])
+    assert after[-1] > 0.8 > after[1]
+
+
+def test_a_streak_that_chance_does_not_explain_replaces_the_record():
+    rates = Rates(decay=0.97)
+    for _ in range(60):
+        rates.add(0, 1, False)
+    for _ in range(3):
+        rates.add(0, 0, True)
+    assert rates.rate(0, 0.0, 0.0) < 0.1
+    for _ in range(3):
+        rates.add(0, 1, False)
+    assert rates.rate(0, 0.0, 0.0) > 0.4

@@ -94,8 +94,11 @@ class Accounts:
         account.balance = after(account.balance, step_s, drafts_s, saved_s)
 
     def book_machine(self, step_s: float, drafts_s: float, saved_s: float) -> None:
-        """The same for the machine: accepted drafts save `saved_s` for the average sequence."""
-        self.machine = after(self.machine, step_s, drafts_s, saved_s)
+        """The same for the machine: accepted drafts save `saved_s` for the average sequence.
+
+        It never owes more than a step, or a draft model's misjudged passes could silence the lookups for long.
+        """
+        self.machine = max(after(self.machine, step_s, drafts_s, saved_s), -step_s)
 
     def close(self, sequence: int) -> None:
         """The sequence ended."""

@@ -110,7 +110,9 @@ class CostGovernor:
             self.accounts.book(row.sequence, step_s, drafts_s, row.accepted * plain_s)
             self._count(row, drafts_s * row.drafted / drafted if drafted else 0.0, plain_s)
         accepted = sum(row.accepted for row in answering) / max(1, len(answering))
-        self.accounts.book_machine(step_s, drafts_s, accepted * plain_s)
+        # A lookup's time is below what a clock can price; a draft model's is a cost like any other.
+        model_s = report.draft_s if self.curves.draft_ms else 0.0
+        self.accounts.book_machine(step_s, drafts_s + model_s, accepted * plain_s)
 
     def _count(self, row: SequenceReport, cost_s: float, plain_s: float) -> None:
         promised = self._promised.get(row.sequence)

@@ -12,8 +12,9 @@ from collections import OrderedDict
 SEQUENCE_DECAY = 0.97  # a sequence remembers about its last thirty guesses …
 SURPRISE = 0.005  # … unless as many came true, or failed, in a row as would happen by chance this rarely
 NAMESPACE_DECAY = 0.99
-SEQUENCE_WEIGHT = 2.0  # guesses of its own that count as much as the namespace's record
-NAMESPACE_WEIGHT = 4.0
+AGEING = 0.995  # of positions that a guess did not reach
+SEQUENCE_WEIGHT = 6.0  # guesses of its own that count as much as the namespace's record
+NAMESPACE_WEIGHT = 8.0
 
 
 class Rates:
@@ -36,6 +37,10 @@ class Rates:
             self.streaks.append(0)
         for i in range(first, tried):
             self._count(i, i < agreed)
+        # A position that was not reached ages too: or one bad start could keep drafts from ever going that deep again.
+        for i in range(tried, len(self.trials)):
+            self.trials[i] *= AGEING
+            self.hits[i] *= AGEING
 
     def rate(self, position: int, prior: float, weight: float) -> float:
         """The posterior mean of a Beta prior of `weight` trials, `prior` of them successes; at most 1."""

@@ -1,0 +1,82 @@
+"""Whether a draft model is worth its time, and to which depth.
+
+Its passes are paid before anyone knows what it will say, so the decision rests on what it has been worth so far: the
+survival that it expects, against the proposals that are to be had for nothing, at the measured cost of its passes and
+of verifying.  Where it is not worth it, it is asked now and then all the same, for at most `PROBES` of the time, since
+only its own guesses show whether that has changed.  Knows no tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+
+from twostroke.govern.cost import CostCurves
+
+PROBES = 0.01  # of the time, spent on asking where it does not pay
+PROBE_DEPTH = 2
+MARGIN = 1.02  # the gain in tokens per second from which it pays
+
+
+class Worth:
+    """Decides for all sequences at once; `curves` gives the costs as they are now."""
+
+    def __init__(self, curves: Callable[[], CostCurves]) -> None:
+        self.curves = curves
+        self._credit_s = 0.0
+        self._probed = -1
+
+    def __call__(self, hopes: Mapping[int, tuple[float, ...]], rivals: Mapping[int, float]) -> dict[int, int]:
+        """By sequence, how many tokens the model should draft; sequences without are absent.
+
+        `hopes` is the survival it expects by position, `rivals` the drafts expected to come true without it.
+        """
+        curves = self.curves()
+        depths = best_depths(hopes, rivals, curves)
+        if depths:
+            return depths
+        self._credit_s += PROBES * curves.step(max(1, len(hopes)))
+        return self._probe(hopes, curves)
+
+    def _probe(self, hopes: Mapping[int, tuple[float, ...]], curves: CostCurves) -> dict[int, int]:
+        """One sequence, in turn, once its cost has been saved up."""
+        plain = curves.step(max(1, len(hopes)))
+        cost_s = PROBE_DEPTH * curves.draft(1) + curves.step(len(hopes) + PROBE_DEPTH) - plain
+        if not hopes or self._credit_s < cost_s:
+            return {}
+        self._credit_s = 0.0
+        later = [sequence for sequence in hopes if sequence > self._probed]
+        self._probed = min(later or hopes)
+        return {self._probed: min(PROBE_DEPTH, len(hopes[self._probed]))}
+
+
+def best_depths(
+    hopes: Mapping[int, tuple[float, ...]], rivals: Mapping[int, float], curves: CostCurves
+) -> dict[int, int]:
+    """The common depth with the most tokens per second, for those sequences that gain by it; {} where none does."""
+    gains = {sequence: list(accumulate(survival)) for sequence, survival in hopes.items()}
+    best: dict[int, int] = {}
+    best_rate = rate(best, gains, rivals, curves) * MARGIN
+    for most in range(1, max(map(len, gains.values()), default=0) + 1):
+        depths = {sequence: min(most, len(gain)) for sequence, gain in gains.items() if gain}
+        depths = {s: depth for s, depth in depths.items() if gains[s][depth - 1] > rivals.get(s, 0.0)}
+        if depths and (reached := rate(depths, gains, rivals, curves)) > best_rate:
+            best, best_rate = depths, reached
+    return best
+
+
+def rate(
+    depths: Mapping[int, int], gains: Mapping[int, list[float]], rivals: Mapping[int, float], curves: CostCurves
+) -> float:
+    """Tokens per second of a step in which the model drafts to `depths` and the others keep their rivals' drafts."""
+    if not gains:
+        return 0.0
+    tokens, rows = float(len(gains)), len(gains)
+    for sequence, gain in gains.items():
+        depth = depths.get(sequence, 0)
+        rival = rivals.get(sequence, 0.0)
+        tokens += gain[depth - 1] if depth else rival
+        rows += depth or math.ceil(rival)
+    passes = [sum(depth > layer for depth in depths.values()) for layer in range(max(depths.values(), default=0))]
+    return tokens / (curves.step(rows) + sum(map(curves.draft, passes)))
