@@ -100,8 +100,8 @@ def test_tokens_that_come_together_share_the_time_between() -> None:
         report(row(emitted=0), at_s=101),
         report(row(emitted=4, drafted=3, accepted=3, finished=FinishReason.STOP), at_s=102),
     )
-    assert values[("twostroke:inter_token_latency_seconds_count",)] == 4
-    assert values[("twostroke:inter_token_latency_seconds_sum",)] == 2
+    assert values[("twostroke:inter_token_latency_seconds_count",)] == 1
+    assert values[("twostroke:inter_token_latency_seconds_sum",)] == 0.5
 
 
 def test_the_gauge_of_memory_is_a_share() -> None:
