@@ -31,7 +31,7 @@ TEMPLATE = (
 )
 MERGES = (
     "Ġ t|h e|i n|r e|Ġ a|o n|e r|Ġt he|a t|o u|e n|Ġ s|i s|Ġ w|i t|n d|Ġ c|e s|Ġ o|in g|Ġ f|Ġ p|e d|o r|Ġ i|a n|Ġa nd"
-    "|Ġ b|Ġ m|a l|Ġo f|Ġ d|Ġt o|Ġ =|Ġ (|d e|de f|Ġ Ġ|ĠĠ ĠĠ|s e|se lf"
+    "|Ġ b|Ġ m|l f|Ġo f|Ġ d|Ġt o|Ġ =|Ġ (|d e|de f|Ġ Ġ|ĠĠ ĠĠ|s e|se lf"
 )
 
 
