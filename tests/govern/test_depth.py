@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.govern.views import draft
 from twostroke.govern.account import Purse
 from twostroke.govern.cost import CostCurves
-from twostroke.govern.depth import LEAST, MARGIN, Load, Queue, choose, pays_alone
+from twostroke.govern.depth import LEAST, MARGIN, Load, Queue, choose, least_paying
 from twostroke.types import Proposal
 
 CURVES = CostCurves(step_ms={1: 50.0, 4: 53.0, 8: 73.0, 64: 465.0}, prefill_tokens_per_s=140.0)
@@ -164,5 +164,7 @@ def test_taking_out_of_turn_loses_none(survivals, turns):
 
 
 def test_what_would_pay_alone_is_told_from_what_would_not():
-    assert pays_alone(0.5, 100, CURVES)
-    assert not pays_alone(0.015, 100, CURVES)
+    assert least_paying(0, CURVES) == pytest.approx(1 / 50)
+    assert least_paying(0, CostCurves(step_ms={1: 50.0, 2: 75.0})) == pytest.approx(0.5)
+    longer = CostCurves(step_ms={1: 50.0, 2: 75.0}, step_ms_by_context={0: 50.0, 1000: 100.0})
+    assert least_paying(1000, longer) == pytest.approx(0.25)

@@ -46,9 +46,15 @@ def test_a_proposal_carries_tokens_survival_and_source():
 
 def test_an_empty_proposal_says_why():
     drafter = LookupDrafter(Always(token=None))
-    texts = [Text(id=1), Text(id=2, speculate="off"), Text(id=3, remaining=1), Text(id=4, remaining=0)]
+    texts = [
+        Text(id=1),
+        Text(id=2, speculate="off"),
+        Text(id=3, draft_tokens=0),
+        Text(id=4, remaining=1),
+        Text(id=5, remaining=0),
+    ]
     proposals = drafter.propose(texts)
-    assert [p.reason for p in proposals] == ["no_match", "disabled", "tail", "tail"]
+    assert [p.reason for p in proposals] == ["no_match", "disabled", "disabled", "tail", "tail"]
     assert not any(p.tokens for p in proposals)
 
 

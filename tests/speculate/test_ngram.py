@@ -73,6 +73,14 @@ def test_the_end_of_the_text_stays_out_of_the_index_until_it_is_followed():
     assert index.match([1, 2, 1, 2]) == (2, 2)
 
 
+def test_of_a_very_long_prompt_only_the_end_is_indexed(monkeypatch):
+    monkeypatch.setattr("twostroke.speculate.ngram.MOST", 6)
+    lookup, text = Ngram(), Text(tokens=[1, 2, 0, 0, 0, 0, 0, 5, 6, 7, 8, 1, 2])
+    assert lookup.guess(text, 2).tokens == ()
+    text.grow(5, 6)
+    assert lookup.guess(text, 2).tokens == (7, 8)
+
+
 def test_reading_ahead_changes_no_guess():
     tokens = [random.Random(4).randrange(5) for _ in range(200)]
     ahead, behind = Ngram(), Ngram()

@@ -82,6 +82,25 @@ def test_a_purged_namespace_is_forgotten_at_once_even_by_those_who_were_reading(
     assert lookup.guess(text, 4).tokens == ()
 
 
+def test_a_text_that_was_running_when_its_namespace_was_purged_is_not_remembered():
+    lookup = Suffix()
+    text = Text(id=1, tokens=PROMPT + ANSWER, namespace="a")
+    lookup.guess(text, 4)
+    lookup.purge("a")
+    answered(lookup, text)
+    later(lookup)
+    assert lookup.history.size("a") == 0
+
+
+def test_of_a_very_long_prompt_only_the_end_is_indexed(monkeypatch):
+    monkeypatch.setattr("twostroke.speculate.suffix.OWN_MOST", 8)
+    lookup = Suffix()
+    text = Text(tokens=[1, 2, 3, 0, 0, 0, 0, 0, 5, 6, 7, 8, 1, 2, 3])
+    assert lookup.guess(text, 2).tokens == ()
+    text.grow(4, 5, 6)
+    assert lookup.guess(text, 2).tokens == (7, 8)
+
+
 def test_purging_one_namespace_leaves_another():
     lookup = warm("a")
     answered(lookup, Text(id=7, tokens=PROMPT + ANSWER, namespace="b"))

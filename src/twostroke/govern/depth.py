@@ -8,6 +8,7 @@ a sequence's drafts are taken in their order, and none at all is a normal answer
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -100,23 +101,25 @@ def choose(proposals: Iterable[Proposal], load: Load, curves: CostCurves, purse:
     step_s = curves.step(load.rows, load.context)
     tokens = float(load.answering)
     best_rate = tokens / step_s * (1.0 if drafting else MARGIN) if step_s else 0.0
-    best = Depths(step_s=step_s)
     least = curves.cheapest_row()
+    picked: list[int] = []
+    taken, accepted, added_s = 0, 0.0, 0.0
     for extra_s in curves.added(load.rows, load.most_drafts):
         if extra_s > purse.most or queue.best() <= best_rate * least:
             break  # too dear, or too unlikely for even the cheapest row
         draft = queue.take(purse.hindered(extra_s))
         if draft is None or draft[1] < LEAST:
             break
+        picked.append(draft[0])
         tokens += draft[1]
         purse.hope(*draft)
         if tokens > best_rate * (step_s + extra_s) and purse.hindered(extra_s) is None:
             best_rate = tokens / (step_s + extra_s)
-            best = Depths({s: n for s, n in queue.taken.items() if n}, tokens - load.answering, extra_s, step_s)
-    return best
+            taken, accepted, added_s = len(picked), tokens - load.answering, extra_s
+    return Depths(dict(Counter(picked[:taken])), accepted, added_s, step_s)
 
 
-def pays_alone(survival: float, context: int, curves: CostCurves) -> bool:
-    """Whether one draft of this survival would pay in a step of its own sequence alone."""
+def least_paying(context: int, curves: CostCurves) -> float:
+    """The survival from which one draft would pay in a step of its own sequence alone."""
     alone = curves.step(1, context)
-    return survival * alone > curves.step(2, context) - alone
+    return (curves.step(2, context) - alone) / alone

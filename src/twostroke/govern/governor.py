@@ -16,7 +16,7 @@ from twostroke.engine.protocols import SequenceView, View
 from twostroke.govern.account import Accounts
 from twostroke.govern.admission import step_tokens
 from twostroke.govern.cost import SEED, CostCurves
-from twostroke.govern.depth import Depths, Load, choose, pays_alone
+from twostroke.govern.depth import Depths, Load, choose, least_paying
 from twostroke.govern.tally import Tally
 from twostroke.types import Limits, Proposal, Report, SequenceReport
 
@@ -52,7 +52,8 @@ class CostGovernor:
         load = self._load(answering, view, budget)
         depths = self._choose([p for p in proposals if p.tokens], load, view)
         self._drafted = self._drafted + 1 if depths.by_sequence else 0
-        drafts = {p.sequence: self._cut(p, depths, load) for p in proposals}
+        paying = least_paying(load.context // max(1, load.answering), self.curves)
+        drafts = {p.sequence: cut(p, depths, paying) for p in proposals}
         self._promised = {sequence: draft for sequence, draft in drafts.items() if draft.tokens}
         return Limits(budget + sum(depths.by_sequence.values()), self.settings.sequences, drafts)
 
@@ -87,18 +88,6 @@ class CostGovernor:
         poorest_first = sorted(proposals, key=lambda p: self.accounts.free(p.sequence))
         return choose(poorest_first, load, self.curves, self.accounts.purse(running, step_s), self._drafted > 0)
 
-    def _cut(self, proposal: Proposal, depths: Depths, load: Load) -> Proposal:
-        depth = depths.by_sequence.get(proposal.sequence, 0)
-        if depth:
-            return replace(proposal, tokens=proposal.tokens[:depth], survival=proposal.survival[:depth])
-        if not proposal.tokens:
-            return proposal
-        if not depths.step_s:
-            return Proposal(proposal.sequence, source=proposal.source, reason="measuring")
-        context = load.context // max(1, load.answering)
-        reason = "load" if pays_alone(proposal.survival[0], context, self.curves) else "low_acceptance"
-        return Proposal(proposal.sequence, source=proposal.source, reason=reason)
-
     def _book(self, report: Report, rows: int, context: int) -> None:
         """Charge the step's drafts to everyone in it, and credit what each has saved."""
         drafted = sum(row.drafted for row in report.rows)
@@ -122,3 +111,16 @@ class CostGovernor:
 
 def attended(sequences: Iterable[SequenceView]) -> int:
     return sum(len(s.tokens) for s in sequences)
+
+
+def cut(proposal: Proposal, depths: Depths, paying: float) -> Proposal:
+    """The proposal to the depth decided; where that is none, with the reason.  `paying` is what would pay alone."""
+    depth = depths.by_sequence.get(proposal.sequence, 0)
+    if depth:
+        return replace(proposal, tokens=proposal.tokens[:depth], survival=proposal.survival[:depth])
+    if not proposal.tokens:
+        return proposal
+    if not depths.step_s:
+        return Proposal(proposal.sequence, source=proposal.source, reason="measuring")
+    reason = "load" if proposal.survival[0] > paying else "low_acceptance"
+    return Proposal(proposal.sequence, source=proposal.source, reason=reason)

@@ -116,7 +116,7 @@ class LookupDrafter:
         self.lookup.purge(namespace)
 
     def _propose(self, sequence: SequenceView) -> Proposal:
-        if sequence.speculate == "off":
+        if sequence.speculate == "off" or sequence.draft_tokens == 0:
             return Proposal(sequence.id, source=self.name, reason="disabled")
         self._settle(sequence)
         limit = allowed(sequence, self.draft_tokens)

@@ -15,6 +15,7 @@ from twostroke.speculate.lookup import NO_MATCH, Guess
 from twostroke.types import Report
 
 LONGEST, SHORTEST = 4, 2
+MOST = 65_536  # of a longer prompt only the last so many tokens are indexed
 
 
 class NgramIndex:
@@ -27,7 +28,8 @@ class NgramIndex:
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Take in the text up to its last token, which stays out."""
-        known, end = self.indexed, len(tokens) - 1
+        end = len(tokens) - 1
+        known = self.indexed or max(0, end - MOST)
         if end <= known:
             return
         for n in self.sizes:

@@ -21,7 +21,8 @@ from twostroke.types import FinishReason, Report
 SHORTEST_MATCH = 2
 LOOK_BACK = 64  # how far a reader of the history goes back into a prompt
 OVERLAP = 32  # tokens of a cached prefix that are fed again, so that matches reach across its end
-OWN_BITE = 2048  # prompt tokens indexed in one step, about 8 ms
+OWN_BITE = 1024  # prompt tokens indexed in one step, about 4 ms
+OWN_MOST = 32_768  # of a longer prompt only the last so many tokens are indexed
 BITE, IDLE_BITE = 256, 8192  # tokens of finished text taken in beside running answers, and without
 REASON_LATER = "catching_up"
 
@@ -47,13 +48,18 @@ class Place:
     own: Automaton = field(default_factory=Automaton)
     readers: list[Reader] = field(default_factory=list)
     read: int = 0  # tokens that the readers have read
+    first: int = 0  # where the indexed text begins
+    feeds: bool = True  # the text may enter the history when it ends
+
+    def __post_init__(self) -> None:
+        self.first = max(0, len(self.view.tokens) - OWN_MOST)
 
     def catch_up(self) -> bool:
         """Index the text, at most a bite of it; whether all of it is."""
-        tokens, known = self.view.tokens, self.own.size
+        tokens, known = self.view.tokens, self.first + self.own.size
         for token in tokens[known : known + OWN_BITE]:
             self.own.extend(token)
-        return self.own.size == len(tokens)
+        return self.first + self.own.size == len(tokens)
 
     def follow(self, chapters: Sequence[Automaton]) -> None:
         """Bring the readers to the end of the text, one for each chapter that there is now."""
@@ -124,6 +130,7 @@ class Suffix:
         for place in self._places.values():
             if place.view.namespace == namespace:
                 place.readers = []
+                place.feeds = False
 
     def _place(self, sequence: SequenceView) -> Place:
         place = self._places.get(sequence.id)
@@ -132,7 +139,7 @@ class Suffix:
         return place
 
     def _feed(self, place: Place | None) -> None:
-        if place is not None and place.view.prefix_cache:
+        if place is not None and place.feeds and place.view.prefix_cache:
             view = place.view
             self.history.add(view.namespace, tuple(view.tokens[max(0, view.cached - OVERLAP) :]))
 
