@@ -160,6 +160,10 @@ def test_flags_that_were_not_given_do_not_count() -> None:
     assert load({"port": None, "stop": [], "api_key": ()}, {"TWOSTROKE_PORT": "5"}).port == 5
 
 
+def test_a_list_in_code_is_a_list() -> None:
+    assert Settings(stop=["a", "b"]).stop == ("a", "b")  # type: ignore[arg-type]
+
+
 def test_a_stop_flag_may_hold_a_comma() -> None:
     assert load({"stop": ["a,b"]}).stop == ("a,b",)
 

@@ -264,6 +264,8 @@ def check(option: Option, value: Any, place: str) -> Value:
         return None
     if option.kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
+    if option.kind is tuple and isinstance(value, list):
+        value = tuple(value)
     if not _fits(option, value):
         raise _wrong(option, value, place)
     return value  # type: ignore[no-any-return]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from random import Random
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
-from tests.serve.live import running
+from tests.serve.live import running, until
 from twostroke.config import Settings
 from twostroke.serve.service import Service
 from twostroke.serve.start import start
@@ -140,6 +143,35 @@ def test_a_client_that_leaves_frees_its_place(served: tuple[Service, str, openai
     while service.host.open and time.monotonic() < limit_s:
         time.sleep(0.01)
     assert service.host.open == 0
+
+
+def test_clients_that_come_and_go_change_nobodys_answer(served: tuple[Service, str, openai.OpenAI]) -> None:
+    service, url, _ = served
+    dice = Random(5)
+    asks = [{"prompt": f"A short text about {word}:", "max_tokens": 24, "temperature": 0.7, "seed": i}
+            for i, word in enumerate(("cats", "ships", "rain", "bread"))]  # fmt: skip
+
+    async def text(client: httpx.AsyncClient, body: dict[str, Any], **more: Any) -> str:
+        response = await client.post(f"{url}/v1/completions", json=body | more)
+        return str(response.raise_for_status().json()["choices"][0]["text"])
+
+    async def come_and_go(client: httpx.AsyncClient, alone: list[str]) -> None:
+        which = dice.randrange(len(asks))
+        more = {"prefix_cache": dice.random() < 0.8, "speculate": dice.choice(["off", "ngram"])}
+        await asyncio.sleep(dice.random())
+        if dice.random() < 0.3:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(text(client, asks[which], **more), dice.random() / 2)
+        else:
+            assert await text(client, asks[which], **more) == alone[which]
+
+    async def run() -> None:
+        async with httpx.AsyncClient(timeout=60) as client:
+            alone = [await text(client, body, prefix_cache=False, speculate="off") for body in asks]
+            await asyncio.gather(*(come_and_go(client, alone) for _ in range(40)))
+            await until(lambda: service.host.open == 0)
+
+    asyncio.run(run())
 
 
 def test_the_metrics_count_what_happened(served: tuple[Service, str, openai.OpenAI]) -> None:
