@@ -2,25 +2,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twostroke.govern.account import CEILING, GRANT, OVERDRAFT, SHARE, Accounts, Purse
+from twostroke.govern.account import CEILING, GRANT, MOST_OWED, OVERDRAFT, SHARE, Accounts, Purse
 
 STEP = 0.1
 
 
 def test_before_anything_was_gained_the_machine_may_lose_a_grant_and_its_share():
-    assert Accounts().purse([1], STEP).most == pytest.approx((GRANT + SHARE) * STEP)
+    assert Accounts().purse([1], STEP, STEP).most == pytest.approx((GRANT + SHARE) * STEP)
 
 
 def test_the_grant_is_given_once():
     accounts = Accounts()
-    accounts.purse([1], STEP)
+    accounts.purse([1], STEP, STEP)
     accounts.book_machine(STEP, GRANT * STEP + SHARE * STEP, 0.0)
-    assert accounts.purse([1], STEP).most == pytest.approx(SHARE * STEP)
+    assert accounts.purse([1], STEP, STEP).most == pytest.approx(SHARE * STEP)
 
 
 def test_a_sequence_that_drafts_nothing_pays_its_share_of_time_and_no_more():
     accounts = Accounts()
-    purse = accounts.purse([1], STEP)
+    purse = accounts.purse([1], STEP, STEP)
     assert purse.hindered(0.99 * SHARE * STEP) is None
     assert purse.hindered(1.01 * SHARE * STEP) == 1
 
@@ -29,17 +29,28 @@ def test_unused_shares_add_up():
     accounts = Accounts()
     for _ in range(9):
         accounts.book(1, STEP, 0.0, 0.0)
-    assert accounts.purse([1], STEP).hindered(9.9 * SHARE * STEP) is None
-    assert accounts.purse([1], STEP).hindered(10.1 * SHARE * STEP) == 1
+    assert accounts.purse([1], STEP, STEP).hindered(9.9 * SHARE * STEP) is None
+    assert accounts.purse([1], STEP, STEP).hindered(10.1 * SHARE * STEP) == 1
 
 
 def test_a_sequence_with_drafts_may_owe_a_part_of_the_time_it_still_takes():
     accounts = Accounts()
-    accounts.trust(1, 100 * STEP)
-    accounts.trust(1, 5000 * STEP)  # a second time changes nothing
+    accounts.trust(1, 100, STEP)
+    accounts.trust(1, 200, STEP)  # a second time changes nothing
     assert accounts.free(1) == pytest.approx(OVERDRAFT * 100 * STEP)
     accounts.book(1, STEP, 0.5 * STEP, 0.0)
     assert accounts.free(1) == pytest.approx(OVERDRAFT * 100 * STEP + SHARE * STEP - 0.5 * STEP)
+
+
+def test_an_answer_without_a_limit_may_owe_no_more_than_a_step_or_two():
+    accounts = Accounts()
+    accounts.trust(1, 100_000, STEP)
+    assert accounts.free(1) == MOST_OWED * STEP
+
+
+def test_the_grant_is_of_a_step_that_reads_no_prompt():
+    purse = Accounts().purse([1], 3 * STEP, STEP)
+    assert purse.most == pytest.approx(GRANT * STEP + SHARE * 3 * STEP)
 
 
 def test_gains_add_up_to_a_ceiling():
@@ -88,7 +99,7 @@ def test_the_machine_never_loses_more_than_its_share_and_its_grant(steps):
     accounts, spent, saved, time = Accounts(), 0.0, 0.0, 0.0
     first = steps[0][0]
     for step_s, wished, accepted in steps:
-        drafts_s = min(wished, accounts.purse([1], step_s).most)
+        drafts_s = min(wished, accounts.purse([1], step_s, step_s).most)
         accounts.book_machine(step_s, drafts_s, accepted * step_s)
         spent, saved, time = spent + drafts_s, saved + accepted * step_s, time + step_s
         assert spent - saved <= SHARE * time + GRANT * first + 1e-9

@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 SHARE = 0.012  # of its time that anyone may lose to drafts that fail
-OVERDRAFT = 0.006  # of the time it may still take that a sequence with drafts may owe at once
+OVERDRAFT = 0.006  # of the time it may still take that a sequence with drafts may owe at once …
+MOST_OWED = 1.5  # … and never more steps than this
 GRANT = 0.5  # steps that the machine may lose before it has gained anything: enough for the first drafts
 CEILING = 8.0  # steps that a balance may hold: old gains do not pay for long failures
 
@@ -70,10 +71,13 @@ class Accounts:
         self._granted = False
         self._accounts: dict[int, Account] = {}
 
-    def purse(self, sequences: Iterable[int], step_s: float) -> Purse:
-        """What a step of these sequences, that takes `step_s` without drafts, may lose to them."""
+    def purse(self, sequences: Iterable[int], step_s: float, plain_s: float) -> Purse:
+        """What a step of these sequences may lose to drafts, if it takes `step_s` without any.
+
+        `plain_s` is what it would take without prompts.
+        """
         if not self._granted:
-            self.machine += GRANT * step_s
+            self.machine += GRANT * plain_s
             self._granted = True
         share = SHARE * step_s
         return Purse(self.machine + share, {id: self.free(id) + share for id in sequences}, step_s)
@@ -83,10 +87,10 @@ class Accounts:
         account = self._accounts.get(sequence)
         return account.free if account else 0.0
 
-    def trust(self, sequence: int, rest_s: float) -> None:
-        """The sequence has drafts, and may take `rest_s` more: from now on it may owe a part of that."""
+    def trust(self, sequence: int, remaining: int, plain_s: float) -> None:
+        """The sequence has drafts, and may take `remaining` steps more: from now on it may owe a part of that."""
         account = self._open(sequence)
-        account.overdraft = account.overdraft or OVERDRAFT * rest_s
+        account.overdraft = account.overdraft or min(OVERDRAFT * remaining, MOST_OWED) * plain_s
 
     def book(self, sequence: int, step_s: float, drafts_s: float, saved_s: float) -> None:
         """A step took `step_s` plus `drafts_s` for its drafts, and this sequence's accepted ones save it `saved_s`."""

@@ -1,9 +1,9 @@
 """How many drafts the next step should verify, and whose.
 
 Candidates go in order of survival, across all sequences, and as many are taken as give the most tokens per second: the
-next one pays while survival over added time beats tokens so far over time so far (TurboSpec, arXiv 2406.14066, section
-4; here the best of all lengths is taken, since a kernel's tile makes some rows dearer than the next).  The invariant:
-a sequence's drafts are taken in their order, and none at all is a normal answer.  Costs and survival in, depths out.
+next one pays while survival over added time beats tokens so far over time so far (TurboSpec, arXiv 2406.14066; here the
+best of all lengths is taken, since a kernel's tile makes some rows dearer than the next).  The invariant: a sequence's
+drafts are taken in their order, and none at all is a normal answer.  Costs and survival in, depths out.
 """
 
 from __future__ import annotations

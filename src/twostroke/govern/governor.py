@@ -81,12 +81,14 @@ class CostGovernor:
         if not proposals or self._drafted >= PLAIN_EVERY:
             return Depths()
         step_s = self.curves.step(load.rows, load.context)
+        plain_s = self.curves.step(load.answering, load.context)
         running = {s.id: s for s in view.running}
         for proposal in proposals:
             if (s := running.get(proposal.sequence)) is not None:
-                self.accounts.trust(s.id, s.remaining * step_s)
+                self.accounts.trust(s.id, s.remaining, plain_s)
         poorest_first = sorted(proposals, key=lambda p: self.accounts.free(p.sequence))
-        return choose(poorest_first, load, self.curves, self.accounts.purse(running, step_s), self._drafted > 0)
+        purse = self.accounts.purse(running, step_s, plain_s)
+        return choose(poorest_first, load, self.curves, purse, self._drafted > 0)
 
     def _book(self, report: Report, rows: int, context: int) -> None:
         """Charge the step's drafts to everyone in it, and credit what each has saved."""

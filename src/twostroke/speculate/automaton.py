@@ -99,33 +99,32 @@ class Automaton:
             state = self.link[state]
 
 
+def likeliest(automaton: Automaton, state: int) -> tuple[int, int, float]:
+    """What followed `state` most often, of equals most recently: the token, the state after it, its share."""
+    following, count, end = automaton.next[state], automaton.count, automaton.end
+    if len(following) == 1:
+        ((token, after),) = following.items()
+        return token, after, 1.0
+    token, after = max(following.items(), key=lambda edge: (count[edge[1]], end[edge[1]]))
+    return token, after, count[after] / max(1, sum(count[other] for other in following.values()))
+
+
 def walk(automaton: Automaton, state: int, limit: int, least: float) -> tuple[tuple[int, ...], float, float]:
     """The likeliest continuation of `state` by empirical counts, at most `limit` tokens.
 
     Returns the tokens, the sum over them of the probability that the counts give to the path so far, and the first
-    token's.  Stops before that probability falls under `least`; of equals the most recent goes first.  At the end of a
-    text it goes on after the longest suffix that was followed by something.
+    token's.  Stops before that probability falls under `least`.  At the end of a text it goes on after the longest
+    suffix that was followed by something.
     """
     tokens: list[int] = []
     probability, total, first = 1.0, 0.0, 0.0
-    count, end = automaton.count, automaton.end
     while len(tokens) < limit:
         while state > ROOT and not automaton.next[state]:
             state = automaton.link[state]
         if state <= ROOT:
             break
-        following = automaton.next[state]
-        if len(following) == 1:
-            ((token, state),) = following.items()
-        else:
-            occurred = 0
-            best = -1
-            for candidate, after in following.items():
-                occurred += count[after]
-                if best < 0 or (count[after], end[after]) > (count[best], end[best]):
-                    token, best = candidate, after
-            probability *= count[best] / occurred if occurred else 0.0
-            state = best
+        token, state, share = likeliest(automaton, state)
+        probability *= share
         if probability < least:
             break
         first = first or probability

@@ -2,7 +2,7 @@
 
 The end of the text is looked up in a suffix automaton of the request itself and in those of its namespace's history
 (finished prompts and answers), candidates are scored by empirical counts, and a draft may be as long as its match
-(Oliaro et al., "SuffixDecoding", arXiv 2411.04975, section 4).  So a warm prefix cache speeds decoding too.  The
+(Oliaro et al., "SuffixDecoding", arXiv 2411.04975).  So a warm prefix cache speeds decoding too.  The
 invariants: no text of another namespace is ever looked at, and a request that keeps out of the prefix cache neither
 reads nor feeds the history.  A step costs what the text grew by.
 """
