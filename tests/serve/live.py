@@ -54,13 +54,13 @@ def get(service: Service, path: str, **extra: Any) -> httpx.Response:
 @contextmanager
 def serving(service: Service) -> Iterator[str]:
     """The server on a real port, in a thread; yields its base URL and drains at the end."""
-    with running(service) as (url, server, _):
+    with running(service) as (url, _, _):
         yield url
-        del server
 
 
 @contextmanager
 def running(service: Service) -> Iterator[tuple[str, Server, threading.Thread]]:
+    """The same, with the server and the thread it runs in."""
     ready = threading.Event()
     socket = bind("127.0.0.1", 0)
     server = Server(service, on_ready=ready.set)

@@ -53,6 +53,13 @@ def _refused(host: str, port: int, problem: OSError) -> ConfigError:
     return ConfigError(f"cannot listen on {host}:{port}: {problem.strerror}; choose another --host or --port")
 
 
+def leave_at_once() -> None:
+    """End the process now, as a second Ctrl-C asks."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(130)
+
+
 class Server(uvicorn.Server):
     """uvicorn with our own way to stop."""
 
@@ -62,7 +69,7 @@ class Server(uvicorn.Server):
         *,
         on_ready: Callable[[], None] = lambda: None,
         on_drain: Callable[[int], None] = lambda open_requests: None,
-        at_once: Callable[[], None] = lambda: leave_at_once(),
+        at_once: Callable[[], None] = leave_at_once,
     ) -> None:
         self._service = service
         self._on_ready, self._on_drain, self._at_once = on_ready, on_drain, at_once
@@ -112,10 +119,3 @@ class Server(uvicorn.Server):
         self.should_exit = True
         self._on_drain(self._service.host.open)
         self._draining = asyncio.ensure_future(self._service.host.drain(self._limit_s))
-
-
-def leave_at_once() -> None:
-    """End the process now, as a second Ctrl-C asks."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(130)

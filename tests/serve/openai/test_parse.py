@@ -273,6 +273,16 @@ def test_wrong_predictions_are_refused(prediction: object, param: str) -> None:
     assert refused(chat, prediction=prediction).param == param
 
 
+@pytest.mark.parametrize(("server", "asked", "taken"), [
+    ("ngram", None, "prediction"), ("ngram", "off", "off"), ("off", None, None), ("auto", None, None),
+])  # fmt: skip
+def test_a_prediction_is_read_by_a_drafter_that_can(server: str, asked: str | None, taken: str | None) -> None:
+    over = replace(service(speculate=server), drafters=frozenset({"off", "ngram", "prediction"}))
+    prediction = {"type": "content", "content": "guess"}
+    assert only(chat(over, speculate=asked, prediction=prediction)).speculate == taken
+    assert only(chat(over, speculate=asked)).speculate == asked
+
+
 def test_the_namespace_comes_from_key_and_salt() -> None:
     own = replace(CALLER, key="key")
     names = {only(chat(caller=caller, cache_salt=salt)).namespace for caller in (CALLER, own) for salt in (None, "s")}

@@ -115,7 +115,7 @@ def chat(fields: Fields, service: Service, caller: Caller) -> Ask:
     if top is not None and not wanted:
         raise InvalidParameter("top_logprobs needs logprobs to be true", param="top_logprobs")
     limit = _first(fields, "max_completion_tokens", "max_tokens")
-    return _ask(fields, service, caller, [prompt], limit, logprobs=top or 0 if wanted else None, echo=("",))
+    return _ask(fields, service, caller, [prompt], limit, logprobs=top or 0 if wanted else None)
 
 
 def completion(fields: Fields, service: Service, caller: Caller) -> Ask:
@@ -135,7 +135,7 @@ def completion(fields: Fields, service: Service, caller: Caller) -> Ask:
         raise InvalidParameter("best_of other than n is not supported yet; leave it out", param="best_of")
     texts = tuple((p if isinstance(p, str) else _decoded(p, service)) if echo else "" for p in given)
     limit = _first(fields, "max_tokens")
-    return _ask(fields, service, caller, prompts, limit, logprobs=logprobs, echo=texts)
+    return replace(_ask(fields, service, caller, prompts, limit, logprobs=logprobs), echo=texts)
 
 
 def _known(fields: Fields, understood: frozenset[str]) -> None:
@@ -158,8 +158,8 @@ def _ask(
     limit: int | None,
     *,
     logprobs: int | None,
-    echo: tuple[str, ...],
 ) -> Ask:
+    chat, prediction = "messages" in fields.values, _prediction(fields, service)
     stops = _stops(fields, service)
     stream = fields.flag("stream", False)
     base = Request(
@@ -172,33 +172,35 @@ def _ask(
         stop=service.text.stop(stops),
         namespace=service.tenants.namespace(caller.key, _salt(fields)),
         prefix_cache=fields.flag("prefix_cache", service.settings.prefix_cache),
-        speculate=_speculate(fields, service),
+        speculate=_speculate(fields, service, bool(prediction)),
         draft_tokens=fields.integer("draft_tokens", 0, int(OPTIONS["draft_tokens"].high or 0)),
-        prediction=_prediction(fields, service),
+        prediction=prediction,
         arrived_s=caller.arrived_s,
     )
     return Ask(
-        chat="messages" in fields.values,
+        chat=chat,
         id=caller.id,
         created=caller.created,
         model=_model(fields, service),
-        requests=tuple(_fitted(base, prompt, i, limit, service) for i, prompt in enumerate(prompts)),
+        requests=tuple(_fitted(base, prompt, i, limit, service, chat) for i, prompt in enumerate(prompts)),
         stops=stops,
-        echo=echo,
+        echo=("",) * len(prompts),
         stream=stream,
         include_usage=_include_usage(fields, stream),
         logprobs=logprobs,
     )
 
 
-def _fitted(base: Request, prompt: tuple[int, ...], place: int, limit: int | None, service: Service) -> Request:
+def _fitted(
+    base: Request, prompt: tuple[int, ...], place: int, limit: int | None, service: Service, chat: bool
+) -> Request:
     """The request for one prompt: an answer ends at its limit or at the context, whichever comes first."""
     room = service.context - len(prompt)
     if room < 1:
         raise PromptTooLong(
             f"the prompt has {len(prompt)} tokens and the context is {service.context}, of which the answer needs at "
             "least one; shorten the prompt or start the server with a larger --context",
-            param="messages" if base.id.startswith("chat") else "prompt",
+            param="messages" if chat else "prompt",
         )
     tokens = min(limit or service.settings.max_tokens or room, room)
     name = f"{base.id}-{place}" if place else base.id
@@ -276,11 +278,13 @@ def _salt(fields: Fields) -> str | None:
     return salt
 
 
-def _speculate(fields: Fields, service: Service) -> str | None:
+def _speculate(fields: Fields, service: Service, predicted: bool) -> str | None:
+    """The drafter that was asked for; where only one that ignores predictions would work, the one that reads them."""
     name = fields.text("speculate")
     if name is not None and name not in service.drafters:
         raise fields.wrong("speculate", "one of " + ", ".join(sorted(service.drafters)))
-    return name
+    deaf = service.settings.speculate not in ("off", "auto", "prediction")
+    return "prediction" if name is None and predicted and deaf and "prediction" in service.drafters else name
 
 
 def _prediction(fields: Fields, service: Service) -> tuple[int, ...]:
