@@ -7,11 +7,12 @@ of its own.  No label names a tenant, so that nobody learns of another's prompts
 from __future__ import annotations
 
 from collections import Counter as Sums
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from twostroke.observe.phases import Finished, accepted_drafts
+from twostroke.observe.watched import Explain, Watched
 from twostroke.types import Admission, FinishReason, Report, SequenceReport
 
 FIRST_TOKEN_S = (
@@ -36,6 +37,10 @@ class Metrics:
     def exposition(self) -> bytes:
         """The Prometheus text format, version 0.0.4."""
         return generate_latest(self._registry)
+
+    def watch(self, explain: Explain, faults: Callable[[], Mapping[str, int]]) -> None:
+        """Also expose what a governor says of itself, and the faults that the engine put up with."""
+        self._registry.register(Watched(self._model, explain, faults))
 
     def __call__(self, report: Report) -> None:
         for admission in report.admitted:
