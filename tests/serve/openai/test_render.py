@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -166,6 +167,14 @@ def test_log_probabilities_of_a_text() -> None:
         "top_logprobs": [{"b": -0.25, "a": -0.5}, {"b": -0.5}],
         "text_offset": [0, 1],
     }
+
+
+def test_a_probability_of_nothing_is_still_json() -> None:
+    entry = Logprobs(TokenLogprob(97, float("-inf")), (TokenLogprob(97, float("-inf")),))
+    for chat, fields in ((True, {"logprobs": True, "top_logprobs": 1}), (False, {"logprobs": 1})):
+        whole = answer(chat=chat, **fields)
+        chunks(whole, Delta(0, (97,), (entry,)), done())
+        assert "-9999.0" in json.dumps(whole.whole()["choices"][0]["logprobs"], allow_nan=False)
 
 
 def test_several_choices_have_their_own_accounts_and_a_sum() -> None:

@@ -18,6 +18,7 @@ from twostroke.serve.service import Text
 from twostroke.types import Delta, Done, Event, FinishReason, Logprobs, Phases, Request, TokenLogprob
 
 Json = dict[str, Any]
+LEAST_LOGPROB = -9999.0
 
 
 class Choice:
@@ -153,7 +154,7 @@ class Answer:
         tokens = [self._string(e.chosen.token) for e in entries]
         return {
             "tokens": tokens,
-            "token_logprobs": [e.chosen.logprob for e in entries],
+            "token_logprobs": [finite(e.chosen.logprob) for e in entries],
             "top_logprobs": [self._likely(e) for e in entries],
             "text_offset": offsets(tokens),
         }
@@ -162,15 +163,20 @@ class Answer:
         """The alternatives and the chosen token, by text; the likelier of two with the same text."""
         found: dict[str, float] = {}
         for item in (*entry.top, entry.chosen):
-            found.setdefault(self._string(item.token), item.logprob)
+            found.setdefault(self._string(item.token), finite(item.logprob))
         return found
 
     def _token(self, item: TokenLogprob) -> Json:
         piece = self._text.piece(item.token)
-        return {"token": piece.decode("utf-8", "replace"), "logprob": item.logprob, "bytes": list(piece)}
+        return {"token": piece.decode("utf-8", "replace"), "logprob": finite(item.logprob), "bytes": list(piece)}
 
     def _string(self, token: int) -> str:
         return self._text.piece(token).decode("utf-8", "replace")
+
+
+def finite(logprob: float) -> float:
+    """The log-probability, or what OpenAI writes for one too small: JSON has no infinity."""
+    return max(logprob, LEAST_LOGPROB)
 
 
 def offsets(tokens: Sequence[str]) -> list[int]:
