@@ -155,6 +155,13 @@ def test_whatif_as_json_and_as_sentences(capsys: pytest.CaptureFixture[str]) -> 
     assert "never pays" in capsys.readouterr().out
 
 
+def test_version_as_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["--version"]) == 0
+    said = capsys.readouterr().out
+    assert execute(["version"]) == 0
+    assert capsys.readouterr().out == said
+
+
 def test_python_dash_m_and_version() -> None:
     done = program("version")
     assert (done.returncode, done.stderr) == (0, "")

@@ -22,13 +22,23 @@ from twostroke.config import Settings
 from twostroke.errors import ConfigError, RequestError, TwostrokeError
 
 ENGINE = ("Switches", "Engine", "Sampling")
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="An LLM serving engine in which prefix caching and speculative decoding stack, exactly.",
-)
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """An LLM serving engine in which prefix caching and speculative decoding stack, exactly."""
 
 
 @app.command()
@@ -89,9 +99,9 @@ def whatif(
     as_json: AsJson = False,
 ) -> None:
     """What speculation would gain."""
-    from twostroke.cli.whatif import whatif
+    from twostroke.cli.whatif import Terms, whatif
 
-    print(whatif(alpha, cost, verify, draft_tokens, as_json=as_json))
+    print(whatif(alpha, Terms(cost, verify), draft_tokens, as_json=as_json))
 
 
 @app.command()
