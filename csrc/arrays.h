@@ -15,11 +15,17 @@ using Array = nanobind::ndarray<nanobind::ro, nanobind::device::cpu>;
 template <class T>
 inline const char* dtype_name();
 template <>
-inline const char* dtype_name<float>() { return "float32"; }
+inline const char* dtype_name<float>() {
+  return "float32";
+}
 template <>
-inline const char* dtype_name<int32_t>() { return "int32"; }
+inline const char* dtype_name<int32_t>() {
+  return "int32";
+}
 template <>
-inline const char* dtype_name<uint64_t>() { return "uint64"; }
+inline const char* dtype_name<uint64_t>() {
+  return "uint64";
+}
 
 inline std::string shape_text(const Array& array) {
   std::string text = "[";
@@ -33,10 +39,12 @@ const T* elements(const Array& array, const char* name, const std::vector<int64_
   const std::string who = std::string(name) + " must be a C-contiguous array of " + dtype_name<T>();
   if (array.dtype() != nanobind::dtype<T>()) throw std::invalid_argument(who);
   bool fits = array.ndim() == shape.size();
-  for (size_t i = 0; fits && i < shape.size(); i++) fits = shape[i] < 0 || static_cast<int64_t>(array.shape(i)) == shape[i];
+  for (size_t i = 0; fits && i < shape.size(); i++)
+    fits = shape[i] < 0 || static_cast<int64_t>(array.shape(i)) == shape[i];
   if (!fits) {
     std::string wanted = "[";
-    for (size_t i = 0; i < shape.size(); i++) wanted += (i ? ", " : "") + (shape[i] < 0 ? "any" : std::to_string(shape[i]));
+    for (size_t i = 0; i < shape.size(); i++)
+      wanted += (i ? ", " : "") + (shape[i] < 0 ? "any" : std::to_string(shape[i]));
     throw std::invalid_argument(who + " of shape " + wanted + "], not " + shape_text(array));
   }
   int64_t step = 1;

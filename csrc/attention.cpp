@@ -22,7 +22,12 @@ int chunks_below(int positions) { return (positions + chunk_keys - 1) / chunk_ke
 class Worker {
  public:
   Worker(const Attention& a, std::vector<float>& memory, std::vector<float>& partials)
-      : a_(a), kernels_(kernels()), dim_(a.store->head_dim), group_(a.heads / a.store->kv_heads), memory_(memory), partials_(partials) {}
+      : a_(a),
+        kernels_(kernels()),
+        dim_(a.store->head_dim),
+        group_(a.heads / a.store->kv_heads),
+        memory_(memory),
+        partials_(partials) {}
 
   void attend(const Span& span) {
     lay_out(span);
@@ -47,8 +52,12 @@ class Worker {
   int queries(const Span& span) const { return span.rows * group_; }
   int position(const Span& span, int row) const { return span.run->position + span.row + row; }
   int64_t step_row(const Span& span, int query) const { return span.run->first + span.row + query / group_; }
-  int64_t head_offset(const Span& span, int query) const { return static_cast<int64_t>(span.kv_head * group_ + query % group_) * dim_; }
-  float* out(const Span& span, int query) const { return a_.out + step_row(span, query) * a_.out_stride + head_offset(span, query); }
+  int64_t head_offset(const Span& span, int query) const {
+    return static_cast<int64_t>(span.kv_head * group_ + query % group_) * dim_;
+  }
+  float* out(const Span& span, int query) const {
+    return a_.out + step_row(span, query) * a_.out_stride + head_offset(span, query);
+  }
   float* kept_result(const Span& span, int chunk, int query) const {
     return partials_.data() + span.partials + (static_cast<int64_t>(chunk) * queries(span) + query) * (dim_ + 2);
   }
@@ -95,9 +104,10 @@ class Worker {
     }
     each_tile(span, [&](int from, int to) {
       int valid[64];
-      for (int q = from; q < to; q++) valid[q - from] = std::clamp(position(span, q / group_) + 1 - start, 0, chunk_keys);
-      kernels_.attend_chunk({blocks, a_.store->type, dim_, to - from, valid, query_ + static_cast<int64_t>(from) * dim_, weights_, maxima_,
-                             sums_, values_});
+      for (int q = from; q < to; q++)
+        valid[q - from] = std::clamp(position(span, q / group_) + 1 - start, 0, chunk_keys);
+      kernels_.attend_chunk({blocks, a_.store->type, dim_, to - from, valid, query_ + static_cast<int64_t>(from) * dim_,
+                             weights_, maxima_, sums_, values_});
       for (int q = from; q < to; q++)
         if (valid[q - from] > 0) keep(span, chunk, q, q - from);
     });
@@ -125,7 +135,8 @@ class Worker {
   const int dim_, group_;
   std::vector<float>& memory_;
   std::vector<float>& partials_;
-  float *query_ = nullptr, *weights_ = nullptr, *values_ = nullptr, *maxima_ = nullptr, *sums_ = nullptr, *running_ = nullptr;
+  float *query_ = nullptr, *weights_ = nullptr, *values_ = nullptr, *maxima_ = nullptr, *sums_ = nullptr,
+        *running_ = nullptr;
 };
 
 struct Plan {
@@ -133,8 +144,8 @@ struct Plan {
   std::vector<Span> kept;   // whole row blocks whose chunks are merged afterwards
 };
 
-// Row blocks large enough to use a loaded chunk many times; a block that would keep one thread busy for too long is split
-// by chunks.
+// Row blocks large enough to use a loaded chunk many times; a block that would keep one thread busy for too long is
+// split by chunks.
 Plan plan(const Attention& a, const std::vector<Run>& runs, int threads) {
   const int group = a.heads / a.store->kv_heads, rows_each = std::max(1, 96 / group);
   std::vector<Span> whole;
@@ -170,7 +181,8 @@ Plan plan(const Attention& a, const std::vector<Run>& runs, int threads) {
 int64_t partial_floats(const Plan& plan, const Attention& a) {
   if (plan.kept.empty()) return 0;
   const Span& last = plan.kept.back();
-  return last.partials + static_cast<int64_t>(last.end) * last.rows * (a.heads / a.store->kv_heads) * (a.store->head_dim + 2);
+  return last.partials +
+         static_cast<int64_t>(last.end) * last.rows * (a.heads / a.store->kv_heads) * (a.store->head_dim + 2);
 }
 
 }  // namespace

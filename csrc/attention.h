@@ -14,7 +14,7 @@ namespace twostroke {
 
 // Consecutive rows of one sequence.
 struct Run {
-  int first;              // row of the step
+  int first;  // row of the step
   int rows;
   int position;           // of the first row
   const int32_t* blocks;  // block table, up to the last row's position

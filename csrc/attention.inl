@@ -28,7 +28,9 @@ struct HalfCells {
 struct ByteCells {
   using Cell = int8_t;
   INLINE const float* scales(const uint8_t* head) { return reinterpret_cast<const float*>(head); }
-  INLINE const Cell* keys(const uint8_t* head) { return reinterpret_cast<const Cell*>(scales(head) + 2 * block_tokens); }
+  INLINE const Cell* keys(const uint8_t* head) {
+    return reinterpret_cast<const Cell*>(scales(head) + 2 * block_tokens);
+  }
   INLINE F at(const Cell* p) { return load_byte(p); }
   INLINE F scaled_key(const uint8_t* head, F score) { return mul(score, load(scales(head))); }
   INLINE F scaled_value(const uint8_t* head, F weight) { return mul(weight, load(scales(head) + block_tokens)); }
@@ -106,7 +108,8 @@ INLINE void spend(const ChunkTask& t, int start, int common, int longest) {
   for (int n = 0; n < N; n++)
     for (int b = 0; b < width; b++) sums[n][b] = all(0.0f);
   for (int key = 0; key < longest; key++) {
-    const auto* cell = Cells::keys(t.blocks[key / block_tokens]) + (block_tokens + key % block_tokens) * t.head_dim + start;
+    const auto* cell =
+        Cells::keys(t.blocks[key / block_tokens]) + (block_tokens + key % block_tokens) * t.head_dim + start;
     F value[width];
 #pragma GCC unroll 2
     for (int b = 0; b < width; b++) value[b] = Cells::at(cell + b * lanes);
@@ -139,7 +142,8 @@ static void attend_tile(const ChunkTask& t) {
   score_all<Cells, N>(t, longest);
   for (int n = 0; n < N; n++) soften<Cells>(t, n);
   int start = 0;
-  for (; start + tile_width * lanes <= t.head_dim; start += tile_width * lanes) spend<Cells, N, tile_width>(t, start, common, longest);
+  for (; start + tile_width * lanes <= t.head_dim; start += tile_width * lanes)
+    spend<Cells, N, tile_width>(t, start, common, longest);
   for (; start < t.head_dim; start += lanes) spend<Cells, N, 1>(t, start, common, longest);
 }
 

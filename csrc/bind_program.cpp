@@ -36,11 +36,13 @@ KVType kv_type(const std::string& name) {
 }
 
 void check_block(const KVStore& store, int block) {
-  require(block >= 0 && block < store.blocks, "block " + std::to_string(block) + " is not one of " + std::to_string(store.blocks));
+  require(block >= 0 && block < store.blocks,
+          "block " + std::to_string(block) + " is not one of " + std::to_string(store.blocks));
 }
 
 void check_layer(const KVStore& store, int layer) {
-  require(layer >= 0 && layer < store.layers, "layer " + std::to_string(layer) + " is not one of " + std::to_string(store.layers));
+  require(layer >= 0 && layer < store.layers,
+          "layer " + std::to_string(layer) + " is not one of " + std::to_string(store.layers));
 }
 
 void copy_cells(KVStore& store, int source, int target, int tokens) {
@@ -55,7 +57,8 @@ void copy_cells(KVStore& store, int source, int target, int tokens) {
 nb::tuple read_block(const KVStore& store, int layer, int block) {
   check_layer(store, layer);
   check_block(store, block);
-  const std::vector<size_t> shape{static_cast<size_t>(store.kv_heads), block_tokens, static_cast<size_t>(store.head_dim)};
+  const std::vector<size_t> shape{static_cast<size_t>(store.kv_heads), block_tokens,
+                                  static_cast<size_t>(store.head_dim)};
   std::vector<float> keys(shape[0] * shape[1] * shape[2]), values(keys.size());
   store.read(layer, block, keys.data(), values.data());
   return nb::make_tuple(owned(std::move(keys), shape), owned(std::move(values), shape));
@@ -86,19 +89,24 @@ void multiply_op(Program& program, const std::vector<ProductTuple>& tuples) {
   program.multiply(plans);
 }
 
-void norm_op(Program& program, int x, const Array& gain, float eps, std::optional<int> out, const std::vector<int>& quantized) {
+void norm_op(Program& program, int x, const Array& gain, float eps, std::optional<int> out,
+             const std::vector<int>& quantized) {
   program.norm(x, kept(gain, "gain", {program.width(x)}), eps, out.value_or(-1), quantized);
 }
 
-void rope_store_op(Program& program, int qkv, int heads, std::shared_ptr<KVStore> store, int layer, const Array& cos, const Array& sin,
-                   const std::string& pairing, const std::optional<Array>& q_gain, const std::optional<Array>& k_gain, float eps) {
+void rope_store_op(Program& program, int qkv, int heads, std::shared_ptr<KVStore> store, int layer, const Array& cos,
+                   const Array& sin, const std::string& pairing, const std::optional<Array>& q_gain,
+                   const std::optional<Array>& k_gain, float eps) {
   require(pairing == "norm" || pairing == "neox", "pairing must be 'norm' or 'neox', not '" + pairing + "'");
   const Shared cosines = kept(cos, "cos", {-1, -1});
   const int context = static_cast<int>(cos.shape(0)), half = static_cast<int>(cos.shape(1));
   const Rotation rotation{cosines, kept(sin, "sin", {context, half}), context, half, pairing == "norm"};
   const int dim = store->head_dim;
-  const auto gain = [&](const std::optional<Array>& g, const char* name) { return g ? kept(*g, name, {dim}) : nullptr; };
-  program.rope_store({qkv, heads, std::move(store), layer}, rotation, gain(q_gain, "q_gain"), gain(k_gain, "k_gain"), eps);
+  const auto gain = [&](const std::optional<Array>& g, const char* name) {
+    return g ? kept(*g, name, {dim}) : nullptr;
+  };
+  program.rope_store({qkv, heads, std::move(store), layer}, rotation, gain(q_gain, "q_gain"), gain(k_gain, "k_gain"),
+                     eps);
 }
 
 View view(nb::handle self, int reg, int64_t rows) {
@@ -108,8 +116,8 @@ View view(nb::handle self, int reg, int64_t rows) {
   return View(program.row(reg, 0), 2, shape, self, strides);
 }
 
-View run(nb::handle self, const Array& tokens, const Array& positions, const Array& run_offsets, const Array& block_tables,
-         const Array& table_offsets, const Array& sample_rows, int output) {
+View run(nb::handle self, const Array& tokens, const Array& positions, const Array& run_offsets,
+         const Array& block_tables, const Array& table_offsets, const Array& sample_rows, int output) {
   Program& program = nb::cast<Program&>(self);
   program.width(output);
   const int rows = length(tokens), runs = length(run_offsets) - 1;
@@ -135,11 +143,12 @@ void bind_store(nb::module_& m) {
   nb::class_<KVStore> store(m, "KVStore");
   store.attr("BLOCK_TOKENS") = block_tokens;
   store
-      .def("__init__",
-           [](KVStore* self, int layers, int blocks, int kv_heads, int head_dim, const std::string& type) {
-             new (self) KVStore(layers, blocks, kv_heads, head_dim, kv_type(type));
-           },
-           "layers"_a, "blocks"_a, "kv_heads"_a, "head_dim"_a, "type"_a = "f16")
+      .def(
+          "__init__",
+          [](KVStore* self, int layers, int blocks, int kv_heads, int head_dim, const std::string& type) {
+            new (self) KVStore(layers, blocks, kv_heads, head_dim, kv_type(type));
+          },
+          "layers"_a, "blocks"_a, "kv_heads"_a, "head_dim"_a, "type"_a = "f16")
       .def_ro("layers", &KVStore::layers)
       .def_ro("blocks", &KVStore::blocks)
       .def_ro("kv_heads", &KVStore::kv_heads)
@@ -167,18 +176,28 @@ void bind_program(nb::module_& m) {
       .def("norm", &norm_op, "x"_a, "gain"_a, "eps"_a, "out"_a = none, "quantized"_a = nothing)
       .def("quantize", &Program::quantize, "x"_a, "quantized"_a)
       .def("multiply", &multiply_op, "products"_a)
-      .def("rope_store", &rope_store_op, "qkv"_a, "heads"_a, "store"_a, "layer"_a, "cos"_a, "sin"_a, "pairing"_a, "q_gain"_a = none,
-           "k_gain"_a = none, "eps"_a = 0.0f)
-      .def("attend",
-           [](Program& p, int qkv, int heads, std::shared_ptr<KVStore> store, int layer, float scale, std::optional<int> out,
-              const std::vector<int>& quantized) { p.attend({qkv, heads, std::move(store), layer}, scale, out.value_or(-1), quantized); },
-           "qkv"_a, "heads"_a, "store"_a, "layer"_a, "scale"_a, "out"_a = none, "quantized"_a = nothing)
-      .def("silu_mul", [](Program& p, int x, std::optional<int> out, const std::vector<int>& q) { p.silu_mul(x, out.value_or(-1), q); },
-           "gate_up"_a, "out"_a = none, "quantized"_a = nothing)
+      .def("rope_store", &rope_store_op, "qkv"_a, "heads"_a, "store"_a, "layer"_a, "cos"_a, "sin"_a, "pairing"_a,
+           "q_gain"_a = none, "k_gain"_a = none, "eps"_a = 0.0f)
+      .def(
+          "attend",
+          [](Program& p, int qkv, int heads, std::shared_ptr<KVStore> store, int layer, float scale,
+             std::optional<int> out, const std::vector<int>& quantized) {
+            p.attend({qkv, heads, std::move(store), layer}, scale, out.value_or(-1), quantized);
+          },
+          "qkv"_a, "heads"_a, "store"_a, "layer"_a, "scale"_a, "out"_a = none, "quantized"_a = nothing)
+      .def(
+          "silu_mul",
+          [](Program& p, int x, std::optional<int> out, const std::vector<int>& q) {
+            p.silu_mul(x, out.value_or(-1), q);
+          },
+          "gate_up"_a, "out"_a = none, "quantized"_a = nothing)
       .def("add", &Program::add, "x"_a, "out"_a)
       .def("gather", &Program::gather, "x"_a, "out"_a)
-      .def("run", &run, "tokens"_a, "positions"_a, "run_offsets"_a, "block_tables"_a, "table_offsets"_a, "sample_rows"_a, "output"_a)
-      .def("rows", [](nb::handle self, int reg) { return view(self, reg, nb::cast<const Program&>(self).max_rows()); }, "register"_a)
+      .def("run", &run, "tokens"_a, "positions"_a, "run_offsets"_a, "block_tables"_a, "table_offsets"_a,
+           "sample_rows"_a, "output"_a)
+      .def(
+          "rows", [](nb::handle self, int reg) { return view(self, reg, nb::cast<const Program&>(self).max_rows()); },
+          "register"_a)
       .def_prop_rw("profiling", &Program::profiling, &Program::set_profiling)
       .def("profile", &Program::profile);
 }

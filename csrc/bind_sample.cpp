@@ -32,7 +32,9 @@ struct Logits {
   explicit Logits(const Array& array) {
     const bool fits = array.dtype() == nb::dtype<float>() && array.ndim() == 2 && array.shape(1) > 0 &&
                       (array.shape(1) == 1 || array.stride(1) == 1);
-    if (!fits) throw std::invalid_argument("logits must be float32 rows [rows, vocabulary], contiguous inside a row, not " + shape_text(array));
+    if (!fits)
+      throw std::invalid_argument("logits must be float32 rows [rows, vocabulary], contiguous inside a row, not " +
+                                  shape_text(array));
     first = static_cast<const float*>(array.data());
     rows = static_cast<int>(array.shape(0)), vocabulary = static_cast<int>(array.shape(1)), stride = array.stride(0);
   }
@@ -41,8 +43,9 @@ struct Logits {
   int64_t stride;
 };
 
-nb::ndarray<nb::numpy, int32_t> sample_rows(const Array& logits, const Array& temperature, const Array& top_k, const Array& top_p,
-                                            const Array& min_p, const Array& seed, const Array& choice, const Array& position,
+nb::ndarray<nb::numpy, int32_t> sample_rows(const Array& logits, const Array& temperature, const Array& top_k,
+                                            const Array& top_p, const Array& min_p, const Array& seed,
+                                            const Array& choice, const Array& position,
                                             const std::shared_ptr<Pool>& pool) {
   const Logits all(logits);
   const int n = all.rows;
@@ -65,7 +68,7 @@ nb::ndarray<nb::numpy, int32_t> sample_rows(const Array& logits, const Array& te
     const auto work = [&](int, int) {
       for (int i; (i = next.fetch_add(1)) < n;) ids[i] = sample(all.first + i * all.stride, all.vocabulary, rows[i]);
     };
-    pool && n > 1 ? pool->run(work) : work(0, 1);
+    pool&& n > 1 ? pool->run(work) : work(0, 1);
   }
   return owned(std::move(ids), {static_cast<size_t>(n)});
 }
@@ -99,8 +102,8 @@ nb::tuple logprobs_of(const Array& logits, int chosen, int top) {
 }  // namespace
 
 void bind_sample(nb::module_& m) {
-  m.def("sample", &sample_rows, "logits"_a, "temperature"_a, "top_k"_a, "top_p"_a, "min_p"_a, "seed"_a, "choice"_a, "position"_a,
-        "pool"_a.none() = nb::none());
+  m.def("sample", &sample_rows, "logits"_a, "temperature"_a, "top_k"_a, "top_p"_a, "min_p"_a, "seed"_a, "choice"_a,
+        "position"_a, "pool"_a.none() = nb::none());
   m.def("gumbel", &gumbel, "seed"_a, "choice"_a, "position"_a, "ids"_a);
   m.def("logprobs", &logprobs_of, "logits"_a, "chosen"_a, "top"_a);
 }

@@ -19,12 +19,12 @@ struct ChunkTask {
   KVType type;
   int head_dim;
   int queries;
-  const int* valid;      // keys of the chunk that each query sees, 0…256
-  const float* query;    // [head_dim][queries], scaled
-  float* weights;        // scratch, [queries][chunk_keys]
-  float* maximum;        // out, [queries]: the largest score
-  float* sum;            // out, [queries]: of exp(score - maximum)
-  float* values;         // out, [queries][head_dim]: the values weighted by it
+  const int* valid;    // keys of the chunk that each query sees, 0…256
+  const float* query;  // [head_dim][queries], scaled
+  float* weights;      // scratch, [queries][chunk_keys]
+  float* maximum;      // out, [queries]: the largest score
+  float* sum;          // out, [queries]: of exp(score - maximum)
+  float* values;       // out, [queries][head_dim]: the values weighted by it
 };
 
 // A softmax in progress over chunks 0…c of one query.
@@ -67,7 +67,8 @@ struct Kernels {
 
   void (*noise)(NoiseKey key, const int32_t* ids, int count, float* out);
   void (*group_maxima)(const float* logits, int count, float* maxima);  // of each 64
-  int (*draw)(const float* logits, int count, const float* maxima, float temperature, NoiseKey key, Cut cut, float least);
+  int (*draw)(const float* logits, int count, const float* maxima, float temperature, NoiseKey key, Cut cut,
+              float least);
   void (*weights)(const float* logits, int count, float temperature, float top, float* out);
   void (*slice_masses)(const float* logits, int count, float temperature, float top, int64_t* masses);
   int (*in_slice)(const float* logits, int count, float temperature, float top, int wanted, int32_t* ids);

@@ -52,7 +52,8 @@ static void silu_mul(const float* gate, const float* up, int width, float* out) 
 }
 
 static void add_row(const float* x, float* out, int width) {
-  blocks_of(width, [&](int i, int n) { store_block_of(out + i, add(load_block_of(out + i, n), load_block_of(x + i, n)), n); });
+  blocks_of(width,
+            [&](int i, int n) { store_block_of(out + i, add(load_block_of(out + i, n), load_block_of(x + i, n)), n); });
 }
 
 INLINE F magnitude(F a) { return from_bits(bit_and(bits(a), all(int32_t{0x7fffffff}))); }
@@ -96,7 +97,8 @@ static void load_block_half(const uint16_t* cells, int head_dim, float* keys, fl
     store(column, load_half(cells + d * block_tokens));
     for (int slot = 0; slot < block_tokens; slot++) keys[slot * head_dim + d] = column[slot];
   }
-  for (int i = 0; i < block_tokens * head_dim; i += lanes) store(values + i, load_half(cells + block_tokens * head_dim + i));
+  for (int i = 0; i < block_tokens * head_dim; i += lanes)
+    store(values + i, load_half(cells + block_tokens * head_dim + i));
 }
 
 static void load_block(const uint8_t* head, KVType type, int head_dim, float* keys, float* values) {
@@ -106,7 +108,8 @@ static void load_block(const uint8_t* head, KVType type, int head_dim, float* ke
   for (int slot = 0; slot < block_tokens; slot++)
     for (int d = 0; d < head_dim; d++) {
       keys[slot * head_dim + d] = scales[slot] * static_cast<float>(cells[d * block_tokens + slot]);
-      values[slot * head_dim + d] = scales[block_tokens + slot] * static_cast<float>(cells[(block_tokens + slot) * head_dim + d]);
+      values[slot * head_dim + d] =
+          scales[block_tokens + slot] * static_cast<float>(cells[(block_tokens + slot) * head_dim + d]);
     }
 }
 

@@ -52,10 +52,10 @@ struct Heads {
 
 struct ProductPlan {
   std::shared_ptr<Weight> weight;
-  int x;         // activations
-  int out;       // register
-  int column;    // of the register
-  Shared bias;   // may be null
+  int x;        // activations
+  int out;      // register
+  int column;   // of the register
+  Shared bias;  // may be null
   bool add;
 };
 
@@ -106,7 +106,8 @@ class Program {
   void execute(const Step& step);
   template <class Body>
   void each_row(const Step& step, int64_t cost, const Body& body) const;
-  void rows_into(std::string name, int width, int out, const std::vector<int>& quantized, std::function<void(int64_t, float*)> make);
+  void rows_into(std::string name, int width, int out, const std::vector<int>& quantized,
+                 std::function<void(int64_t, float*)> make);
 
   std::shared_ptr<Pool> pool_;
   const int max_rows_;

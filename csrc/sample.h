@@ -1,7 +1,7 @@
 // Choosing a token from logits: truncation, keyed noise, and log-probabilities.
 //
-// The choice is a function of the row, the parameters and the key (seed, choice, position) alone.  It never draws from a
-// stream, so a draft's verification draws what decoding would have drawn.
+// The choice is a function of the row, the parameters and the key (seed, choice, position) alone.  It never draws from
+// a stream, so a draft's verification draws what decoding would have drawn.
 #pragma once
 #include <cstdint>
 #include <utility>

@@ -89,9 +89,10 @@ INLINE F exponent_of(Weigher w, F logit) { return sub(div(logit, w.temperature),
 
 INLINE F load_row(const float* p, int n) { return n == lanes ? load(p) : load_some(p, n); }
 
-// argmax(logit / temperature + gumbel) over the candidates that `cut` leaves, ties to the lowest id.  `least` is a score
-// that is known to be reached: a group that cannot reach it draws no noise.
-static int draw(const float* logits, int count, const float* maxima, float temperature, NoiseKey key, Cut cut, float least) {
+// argmax(logit / temperature + gumbel) over the candidates that `cut` leaves, ties to the lowest id.  `least` is a
+// score that is known to be reached: a group that cannot reach it draws no noise.
+static int draw(const float* logits, int count, const float* maxima, float temperature, NoiseKey key, Cut cut,
+                float least) {
   const Weigher w = weigher(temperature, cut.top);
   const F none = all(-__builtin_inff());
   float best = -__builtin_inff();
@@ -104,7 +105,8 @@ static int draw(const float* logits, int count, const float* maxima, float tempe
       const int from = i + k * lanes, n = count - from < lanes ? count - from : lanes;
       const F logit = load_row(logits + from, n);
       F score = select(first(n), add(div(logit, w.temperature), gumbel(words.word[k])), none);
-      score = select(less(all(cut.logit), logit), score, select(first(cut.id - from + 1), select(at_most(all(cut.logit), logit), score, none), none));
+      score = select(less(all(cut.logit), logit), score,
+                     select(first(cut.id - from + 1), select(at_most(all(cut.logit), logit), score, none), none));
       if (cut.min_p > 0.0f) score = select(at_most(all(cut.min_p), exp(exponent_of(w, logit))), score, none);
       if (!any(less(all(best), score))) continue;
       float scores[lanes];

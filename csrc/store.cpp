@@ -24,12 +24,18 @@ void require(bool held, const char* what, int value) {
 }  // namespace
 
 KVStore::KVStore(int layers_, int blocks_, int kv_heads_, int head_dim_, KVType type_)
-    : layers(layers_), blocks(blocks_), kv_heads(kv_heads_), head_dim(head_dim_), type(type_),
-      head_bytes_(twostroke::head_bytes(head_dim_, type_)), memory_(nullptr) {
+    : layers(layers_),
+      blocks(blocks_),
+      kv_heads(kv_heads_),
+      head_dim(head_dim_),
+      type(type_),
+      head_bytes_(twostroke::head_bytes(head_dim_, type_)),
+      memory_(nullptr) {
   require(layers >= 1, "a KV store needs at least 1 layer", layers);
   require(blocks >= 1, "a KV store needs at least 1 block", blocks);
   require(kv_heads >= 1, "a KV store needs at least 1 head", kv_heads);
-  require(head_dim >= 16 && head_dim % 16 == 0 && head_dim <= 1024, "head_dim must be a multiple of 16 up to 1024", head_dim);
+  require(head_dim >= 16 && head_dim % 16 == 0 && head_dim <= 1024, "head_dim must be a multiple of 16 up to 1024",
+          head_dim);
   void* region = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (region == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE

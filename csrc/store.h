@@ -17,7 +17,8 @@ enum class KVType : uint8_t {
 
 class KVStore {
  public:
-  KVStore(int layers, int blocks, int kv_heads, int head_dim, KVType type);  // throws std::invalid_argument, std::bad_alloc
+  KVStore(int layers, int blocks, int kv_heads, int head_dim,
+          KVType type);  // throws std::invalid_argument, std::bad_alloc
   ~KVStore();
   KVStore(const KVStore&) = delete;
   KVStore& operator=(const KVStore&) = delete;
@@ -31,8 +32,8 @@ class KVStore {
     return memory_ + (static_cast<size_t>(layer) * blocks + block) * block_bytes() + head_bytes_ * head;
   }
 
-  void copy(int source, int target, int tokens);  // the first cells, in all layers, bit for bit
-  void poison(int block);                         // fill with NaN, as a recycled cell may be
+  void copy(int source, int target, int tokens);                      // the first cells, in all layers, bit for bit
+  void poison(int block);                                             // fill with NaN, as a recycled cell may be
   void read(int layer, int block, float* keys, float* values) const;  // each [kv_heads][16][head_dim]
   void write(int layer, int block, const float* keys, const float* values);
 

@@ -184,7 +184,7 @@ class TestInvariance:
         assert same_bits(np.concatenate(parts), whole)
 
     def test_decoding_a_long_context_equals_reading_it(self) -> None:
-        shape = Shape(12, 2, 128)
+        shape = Shape(6, 1, 64)
         rows = rows_of(shape, 8200)
         table = scattered(513, 520)
         prefilled = Bench(shape, 520, 2)
