@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
-from twostroke.assemble import Assembly, Progress, _quiet, assemble, open_model
+from twostroke.assemble import Assembly, Progress, assemble, open_model, quiet
 from twostroke.config import Settings
 from twostroke.errors import InternalError, InvalidParameter
 from twostroke.speculate.table import check_draft_tokens, check_drafter
@@ -93,7 +93,7 @@ class Stream:
 class LLM:
     """A model and its engine.  Settings are those of `twostroke serve`, by name (see `twostroke.config.Settings`)."""
 
-    def __init__(self, model: str | None = None, *, progress: Progress = _quiet, **settings: Any) -> None:
+    def __init__(self, model: str | None = None, *, progress: Progress = quiet, **settings: Any) -> None:
         """Loads the model, fetching it first if need be.  Raises `ConfigError`, `ModelError`."""
         chosen: dict[str, Any] = {**settings, "model": model} if model else settings
         self.settings = Settings(**chosen)

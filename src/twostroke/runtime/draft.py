@@ -30,7 +30,7 @@ Repays = Callable[[int, int], bool]
 class Record(Protocol):
     """How often guesses came true; see `speculate.acceptance`."""
 
-    def add(self, sequence: int, namespace: str, strength: int, agreed: int, failed: bool) -> None: ...
+    def add(self, sequence: int, namespace: str, strength: int, first: int, agreed: int, failed: bool) -> None: ...
 
     def survival(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]: ...
 
@@ -60,7 +60,7 @@ class ModelDrafter:
     """The drafter named `draft`.  Satisfies `engine.protocols.Drafter` and what `auto` asks of a model."""
 
     name = DRAFT.name
-    groups = (DRAFT,)
+    groups: tuple[Group, ...] = (DRAFT,)
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class ModelDrafter:
         came = draft.sequence.tokens[draft.started : draft.started + len(draft.guesses)]
         pairs = zip(draft.guesses, came, strict=False)
         agreed = next((i for i, (guess, token) in enumerate(pairs) if guess != token), len(came))
-        self._record.add(draft.sequence.id, draft.sequence.namespace, 0, agreed, agreed < len(came))
+        self._record.add(draft.sequence.id, draft.sequence.namespace, 0, 0, agreed, agreed < len(came))
         draft.computed += min(agreed, len(draft.guesses) - 1)  # the last guess was drawn, never computed
         draft.guesses = ()
         self._space.trim(draft.table, max(draft.computed, 1))

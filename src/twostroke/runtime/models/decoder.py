@@ -52,7 +52,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Everything a decoder reads.  `output` is the embedding itself where the file ties them."""
+    """Everything a decoder reads.  `output` is the embedding itself where the file ties them.
+
+    An output matrix may have fewer rows than the vocabulary: a drafter need not be able to say every token.
+    """
 
     embedding: Weight
     layers: tuple[Layer, ...]
@@ -89,20 +92,11 @@ def _grouping(weight: Weight) -> str:
 class Decoder:
     """A recorded forward pass over one KV store: integers in, a view of logits [S, vocab] out."""
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        weights: Weights,
-        store: KVStore,
-        pool: Pool,
-        max_rows: int,
-        output: Weight | None = None,
-    ) -> None:
-        """`output` replaces the output matrix, for a drafter that scores a shortlist of tokens only."""
+    def __init__(self, config: ModelConfig, weights: Weights, store: KVStore, pool: Pool, max_rows: int) -> None:
         self.store = store
         self.max_rows = max_rows
         self.program = Program(pool, max_rows)
-        self._logits = _Recorder(self.program, config, store).record(weights, output or weights.output)
+        self._logits = _Recorder(self.program, config, store).record(weights)
 
     def run(self, inputs: Inputs) -> Floats:
         """Logits of the sampled rows, [S, vocab], valid until the next run."""
@@ -127,12 +121,12 @@ class _Recorder:
         self.gate_up = program.register(2 * config.ffn)
         self._buffers: dict[tuple[int, str, str], Quantized] = {}
 
-    def record(self, weights: Weights, output: Weight) -> Register:
+    def record(self, weights: Weights) -> Register:
         self.program.embed(weights.embedding, self.hidden)
         for index, layer in enumerate(weights.layers):
             self._attention(index, layer, weights)
             self._feed_forward(layer)
-        return self._head(weights.output_norm, output)
+        return self._head(weights.output_norm, weights.output)
 
     def _attention(self, index: int, layer: Layer, weights: Weights) -> None:
         config = self.config

@@ -27,10 +27,18 @@ Progress = Callable[[int, int], None]  # bytes done, bytes in all
 
 
 def load_weights(
-    file: ModelFile, config: ModelConfig, context: int, progress: Progress = lambda done, total: None
+    file: ModelFile,
+    config: ModelConfig,
+    context: int,
+    progress: Progress = lambda done, total: None,
+    shortlist: int | None = None,
 ) -> Weights:
-    """Everything a decoder reads, with rotary tables for `context` positions.  Raises `Corrupt`."""
-    return _Loader(file, progress).load(config, context)
+    """Everything a decoder reads, with rotary tables for `context` positions.
+
+    With `shortlist` the output matrix has only its first rows: byte-pair vocabularies number tokens in the order in
+    which merging found them, so low ids are the frequent ones.  Raises `Corrupt`.
+    """
+    return _Loader(file, progress).load(config, context, shortlist)
 
 
 class _Loader:
@@ -39,14 +47,14 @@ class _Loader:
         self.done = 0
         self.total = sum(tensor.data.nbytes for tensor in file.tensors.values())
 
-    def load(self, config: ModelConfig, context: int) -> Weights:
+    def load(self, config: ModelConfig, context: int, shortlist: int | None) -> Weights:
         embedding = self.matrix(tensors.EMBEDDING)
         cos, sin = rope_tables(config, context)
         return Weights(
             embedding=embedding,
             layers=tuple(self.layer(config, index) for index in range(config.layers)),
             output_norm=self.vector(tensors.OUTPUT_NORM),
-            output=embedding if config.tied else self.matrix(tensors.OUTPUT),
+            output=embedding if config.tied and not shortlist else self.matrix(tensors.output_name(config), shortlist),
             cos=cos,
             sin=sin,
         )
@@ -72,10 +80,13 @@ class _Loader:
             down=linear("ffn_down"),
         )
 
-    def matrix(self, name: str) -> Weight:
+    def matrix(self, name: str, first: int | None = None) -> Weight:
+        """The tensor packed, or only its first rows."""
         tensor = self.file.tensors[name]
+        rows = min(first or tensor.shape[0], tensor.shape[0])
+        data = tensor.data[: tensor.data.nbytes // tensor.shape[0] * rows]
         try:
-            weight = Weight.pack(int(tensor.type), tensor.shape[0], tensor.shape[1], tensor.data)
+            weight = Weight.pack(int(tensor.type), rows, tensor.shape[1], data)
         except ValueError as error:
             raise Corrupt(f"{self.file.path}: tensor {name!r}: {error}") from error
         self._forget(tensor)

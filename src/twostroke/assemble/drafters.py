@@ -1,0 +1,42 @@
+"""The drafters a request may ask for: the table's, and the draft model where one is loaded."""
+
+from __future__ import annotations
+
+from twostroke.assemble.seat import Seat
+from twostroke.cache.space import GroupSpace
+from twostroke.config import Settings
+from twostroke.errors import ConfigError
+from twostroke.govern.governor import CostGovernor
+from twostroke.govern.worth import Worth
+from twostroke.runtime.draft import PACE, ModelDrafter
+from twostroke.speculate import table
+from twostroke.speculate.acceptance import Acceptance
+from twostroke.speculate.auto import Auto
+from twostroke.speculate.per_request import PerRequest
+
+EXPECTED_ANSWER = 256  # tokens that an answer without a limit is believed to have left, at most
+EXPECTED_GAIN = 0.2  # share of decode time that a draft model is believed to save where nothing is known yet
+
+
+def per_request(settings: Settings, governor: CostGovernor, model: ModelDrafter | None) -> PerRequest:
+    """Every drafter by name, behind the one that the engine sees."""
+    drafters = table.build_all(table.Settings(draft_tokens=max(settings.draft_tokens, 1)))
+    if model is not None:
+        drafters["draft"] = model
+        drafters["auto"] = Auto([drafters[name] for name in table.FREE], model, Worth(lambda: governor.curves))
+    if settings.speculate not in drafters:
+        hint = "; a draft model is given with --draft" if settings.speculate == "draft" else ""
+        raise ConfigError(
+            f"unknown drafter {settings.speculate!r}; choose one of {', '.join(drafters)}{hint}", param="speculate"
+        )
+    return PerRequest(drafters, settings.speculate)
+
+
+def model_drafter(draft: Seat, space: GroupSpace, settings: Settings, governor: CostGovernor) -> ModelDrafter:
+    def repays(behind: int, remaining: int) -> bool:
+        """Catching up costs draft passes; what it can win is a share of the steps still expected."""
+        curves = governor.curves
+        cost_s = behind * curves.draft(PACE) / PACE
+        return cost_s < EXPECTED_GAIN * min(remaining, EXPECTED_ANSWER) * curves.step(1)
+
+    return ModelDrafter(draft.runner, space, Acceptance(), max(settings.draft_tokens, 1), repays)

@@ -1,0 +1,112 @@
+"""An engine over a model, and what stands around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from twostroke._kernels import Pool
+from twostroke.assemble.drafters import model_drafter, per_request
+from twostroke.assemble.memory import BLOCK, draft_blocks, target_blocks
+from twostroke.assemble.model import Model
+from twostroke.assemble.seat import MakeRunner, curves_of, seat
+from twostroke.cache.keys import Group
+from twostroke.cache.space import KVSpace
+from twostroke.cache.table import Store
+from twostroke.config import Settings
+from twostroke.engine.engine import Engine
+from twostroke.engine.protocols import Observer
+from twostroke.engine.scheduler import Scheduler
+from twostroke.govern.cost import CostCurves
+from twostroke.govern.governor import CostGovernor
+from twostroke.govern.governor import Settings as Steps
+from twostroke.observe.delivery import Delivery
+from twostroke.observe.phases import Accounts, Finished
+from twostroke.runtime.draft import DRAFT, PACE
+from twostroke.runtime.machine import physical_cores
+from twostroke.runtime.runner import KernelRunner
+
+TARGET = Group("target")
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """An engine and what stands around it."""
+
+    model: Model
+    settings: Settings
+    engine: Engine
+    space: KVSpace
+    delivery: Delivery
+    accounts: Accounts
+    governor: CostGovernor
+    drafters: frozenset[str]  # names a request may ask for, "off" included
+    kv_bytes: Mapping[str, int]  # by group: the draft's come on top of the target's
+
+    def clear_cache(self) -> None:
+        """Forget every cached prefix that nobody is using."""
+        self.space.clear()
+
+    def check(self) -> None:
+        """Recount every resource; raises AssertionError where the books are wrong."""
+        self.engine.scheduler.check()
+        self.space.check()
+
+
+class CurveRates:
+    """What the accounts price with: the governor's curves, as refined so far."""
+
+    def __init__(self, curves: Callable[[], CostCurves]) -> None:
+        self._curves = curves
+
+    def prefill_s(self, tokens: int) -> float:
+        """Seconds to compute `tokens` prompt positions here, now."""
+        curves = self._curves()
+        return tokens / curves.prefill_tokens_per_s * curves.scale
+
+    def step_s(self, positions: int) -> float | None:
+        """Seconds of a step that computes `positions`."""
+        return self._curves().step(positions)
+
+
+def assemble(
+    model: Model,
+    settings: Settings,
+    *,
+    observers: Iterable[Observer] = (),
+    sinks: Iterable[Callable[[Finished], None]] = (),
+    runner: MakeRunner = KernelRunner,
+    clock: Callable[[], float] = time.monotonic,
+) -> Assembly:
+    """An engine over `model`.  Raises `ConfigError` for settings that cannot work together."""
+    blocks, spare = target_blocks(model, settings)
+    pool = Pool(settings.threads or physical_cores())
+    drafts = settings.max_sequences * max(settings.draft_tokens, 1)  # in a step, on top of its budget
+    target = seat(model, settings, pool, blocks + spare, settings.step_tokens + drafts, runner)
+    stores = [Store(TARGET, blocks, spare, model.version)]
+    draft = None
+    if model.draft is not None:
+        own = draft_blocks(model.draft, settings, blocks)
+        draft = seat(model.draft, settings, pool, own, PACE + settings.max_sequences)
+        stores.append(Store(DRAFT, own, 0, model.draft.version))
+    space = KVSpace(stores, BLOCK, caching=settings.prefix_cache)
+    steps = Steps(settings.step_ms, settings.step_tokens, settings.max_sequences, drafts)
+    governor = CostGovernor(curves_of(target, draft, pool, settings), steps)
+    guesser = model_drafter(draft, space[DRAFT], settings, governor) if draft else None
+    drafter = per_request(settings, governor, guesser)
+    accounts = Accounts(CurveRates(lambda: governor.curves), tuple(sinks))
+    delivery = Delivery(accounts.phases)
+    engine = Engine(
+        Scheduler(space[TARGET]),
+        target.runner,
+        drafter,
+        governor,
+        (accounts, delivery, *observers),
+        clock,
+        model.config.vocab,
+        model.context,
+    )
+    kv_bytes = {TARGET.name: target.store.bytes} | ({DRAFT.name: draft.store.bytes} if draft else {})
+    names = frozenset(drafter.drafters)
+    return Assembly(model, settings, engine, space, delivery, accounts, governor, names, kv_bytes)
