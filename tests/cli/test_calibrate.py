@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from twostroke.cli import calibrate
 from twostroke.cli.calibrate import WIDTH, bandwidth_share, shown
+from twostroke.cli.main import execute
+from twostroke.config import Settings
 from twostroke.govern.cost import CostCurves
 
 CURVES = CostCurves(
@@ -46,6 +49,24 @@ def test_what_was_not_measured_is_left_out() -> None:
 
 def test_the_share_is_of_a_step_of_one_row() -> None:
     assert bandwidth_share(CURVES) == pytest.approx(0.8)
+
+
+def test_the_command_measures_the_model_it_was_given(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Settings] = []
+
+    def measured(settings: Settings) -> CostCurves:
+        asked.append(settings)
+        return CURVES
+
+    monkeypatch.setattr(calibrate, "measured", measured)
+    assert execute(["calibrate", "m", "--threads", "2", "--json"]) == 0
+    assert CostCurves.from_json(capsys.readouterr().out) == CURVES
+    assert (asked[0].model, asked[0].threads) == ("m", 2)
+    assert execute(["whatif", "--alpha", "0.8", "--measured", "m", "--draft", "d"]) == 0
+    assert "0.000 of a plain step to make and 0.078 to verify" in capsys.readouterr().out
+    assert (asked[1].model, asked[1].draft) == ("m", "d")
 
 
 def test_json_is_the_document_that_the_engine_reads() -> None:

@@ -42,7 +42,7 @@ def program(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]
 
 def test_the_commands() -> None:
     names = {(command.name or getattr(command.callback, "__name__", "")) for command in app.registered_commands}
-    assert {"serve", "run", "chat", "pull", "whatif", "version"} <= names
+    assert {"serve", "run", "chat", "pull", "calibrate", "whatif", "version"} <= names
 
 
 def test_every_setting_is_an_option_of_serve(capsys: pytest.CaptureFixture[str]) -> None:

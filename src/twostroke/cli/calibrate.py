@@ -1,12 +1,23 @@
-"""Measured costs for people: a table of step times with bars, or the JSON document that machines read."""
+"""`twostroke calibrate`: measured costs as a table of step times with bars, or as the document that machines read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from twostroke.cli.screen import progress
+from twostroke.config import Settings
 from twostroke.govern.cost import CostCurves
 
 WIDTH = 40  # characters of the longest bar
+
+
+def measured(settings: Settings) -> CostCurves:
+    """Load the model and measure anew; the next start uses what was found.  Raises `ModelError`."""
+    from twostroke.assemble import calibrated, open_model
+
+    with progress() as show:
+        model = open_model(settings, show)
+    return calibrated(model, settings)
 
 
 def shown(curves: CostCurves, *, as_json: bool) -> str:

@@ -18,7 +18,7 @@ import typer
 
 from twostroke.cli.options import with_settings
 from twostroke.cli.screen import say
-from twostroke.config import Settings
+from twostroke.config import Settings, load
 from twostroke.errors import ConfigError, RequestError, TwostrokeError
 
 ENGINE = ("Switches", "Engine", "Sampling")
@@ -91,17 +91,35 @@ def pull(settings: Settings) -> None:
 
 
 @app.command()
+@with_settings("Engine", names=("mirrors", "draft"), model="required")
+def calibrate(settings: Settings, as_json: AsJson = False) -> None:
+    """Measure what steps of a model cost on this machine, and remember it."""
+    from twostroke.cli.calibrate import measured, shown
+
+    print(shown(measured(settings), as_json=as_json))
+
+
+@app.command()
 def whatif(
     alpha: Annotated[float, typer.Option(help="Probability that a draft is accepted, 0 to 1.")],
-    cost: Annotated[float, typer.Option(help="Time to make a draft, in plain decode steps.")] = 0.0,
-    verify: Annotated[float, typer.Option(help="Time to verify a draft, in plain decode steps.")] = 0.0,
+    cost: Annotated[float | None, typer.Option(help="Time to make a draft, in plain decode steps.")] = None,
+    verify: Annotated[float | None, typer.Option(help="Time to verify a draft, in plain decode steps.")] = None,
     draft_tokens: Annotated[int | None, typer.Option(help="Drafts a step; the best number if left out.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--measured", metavar="MODEL", help="Measure what is not given with this model.")
+    ] = None,
+    draft: Annotated[str | None, typer.Option(metavar="MODEL", help="A model that guesses, for --measured.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """What speculation would gain."""
     from twostroke.cli.whatif import Terms, whatif
 
-    print(whatif(alpha, Terms(cost, verify), draft_tokens, as_json=as_json))
+    terms = Terms(cost or 0.0, verify or 0.0)
+    if model:
+        from twostroke.cli.calibrate import measured
+
+        terms = Terms.of(measured(load({"model": model, "draft": draft}, os.environ)), draft_tokens, cost, verify)
+    print(whatif(alpha, terms, draft_tokens, as_json=as_json))
 
 
 @app.command()

@@ -19,6 +19,7 @@ def start(settings: Settings, progress: Callable[[str, int, int], None], version
     model = open_model(settings, progress)
     metrics = Metrics(model.name)
     parts = assemble(model, settings, observers=(metrics,), sinks=(metrics.finished, log_finished))
+    metrics.watch(parts.governor.explain, lambda: parts.engine.faults)
     return Service(
         host=Host(parts.engine, parts.delivery, max_queue=settings.max_queue, accept=parts.accounts.accept),
         text=model.codec,
