@@ -163,7 +163,6 @@ class ModelDrafter:
 
     def _known_row(self, draft: Draft, portion: int, depth: int) -> Row:
         sequence, start = draft.sequence, draft.computed
-        copies, draft.copies = draft.copies, ()
         return Row(
             sequence=sequence.id,
             start=start,
@@ -173,7 +172,7 @@ class ModelDrafter:
             blocks=draft.table.ids,
             sampling=sequence.sampling,
             choice=sequence.choice,
-            copies=copies,
+            copies=draft.copies,
         )
 
     def _guess_row(self, draft: Draft, guesses: Sequence[int]) -> Row:
@@ -191,6 +190,7 @@ class ModelDrafter:
 
     def _computed(self, draft: Draft, portion: int) -> None:
         draft.computed += portion
+        draft.copies = ()
         self._space.copied(draft.table)
         self._space.publish(draft.table, draft.sequence.tokens, draft.computed)
 
