@@ -29,10 +29,10 @@ serve: $(VENV)/installed
 test: $(VENV)/dev
 	$(BIN)/twostroke pull smollm2-135m
 	$(BIN)/twostroke pull qwen2.5-coder-0.5b
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not exhaustive"
 
 test-fast: $(VENV)/dev
-	$(BIN)/pytest -m "not model and not slow"
+	$(BIN)/pytest -m "not model and not slow and not exhaustive"
 
 test-exhaustive: $(VENV)/dev
 	$(BIN)/pytest -m exhaustive
