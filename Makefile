@@ -7,7 +7,7 @@ PORT   ?= 8000
 ARGS   ?=
 SOURCES := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
 
-.PHONY: serve test test-fast test-exhaustive check bench clean
+.PHONY: serve test test-fast test-exhaustive check bench bench-speculation bench-concurrency bench-two-by-two clean
 
 $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,9 @@ check: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python -m bench $(ARGS)
+
+bench-speculation bench-concurrency bench-two-by-two: bench-%: $(VENV)/dev
+	$(BIN)/python -m bench $* $(ARGS)
 
 clean:
 	rm -rf build $(VENV)

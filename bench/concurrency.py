@@ -1,0 +1,118 @@
+"""Several answers at once, over HTTP on this machine: our server beside llama.cpp's with as many slots, in one run.
+
+Prompts are stretches of the standard library's sources, no two with a common beginning, so that nothing is cached.
+Both servers are asked by the same client for the same token ids.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from bench import report, wire
+from bench.llama import ABSENT, Peer, serving
+from bench.rounds import Measure, Samples, interleave
+from bench.workload import document
+from twostroke.runtime.weights.gguf import read
+from twostroke.text.tokenizer import Tokenizer
+
+SIZES = (1, 2, 4, 8, 16)
+PROMPT, OUTPUT = 512, 128  # tokens
+MODULES = ("argparse", "datetime", "decimal", "doctest", "inspect", "subprocess", "tarfile", "typing")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Every server at every size: samples "NAME SIZE rate", "… first" and "… token"."""
+
+    model: str
+    servers: Sequence[str]
+    samples: Samples
+    has_peer: bool
+
+
+def run(
+    name: str, path: Path, threads: int, peers: Sequence[Peer], rounds: int, sizes: Sequence[int] = SIZES
+) -> Result:
+    """Measure; a server is started anew for every size and round, with that many slots."""
+    prompts = _prompts(path)
+    starts: dict[str, Callable[[int], AbstractContextManager[int]]] = {
+        "twostroke": lambda slots: _ours(path, threads, slots, "off"),
+        "twostroke, speculating": lambda slots: _ours(path, threads, slots, "auto"),
+    }
+    if peers:
+        starts[peers[0].label] = lambda slots: serving(peers[0], path, threads, slots, PROMPT + OUTPUT + 64)
+    measures = {
+        f"{server} {size}": _measure(start, prompts, size) for server, start in starts.items() for size in sizes
+    }
+    return Result(name, tuple(starts), interleave(measures, rounds), bool(peers))
+
+
+def _ours(path: Path, threads: int, slots: int, drafter: str) -> AbstractContextManager[int]:
+    port = wire.free_port()
+    command = [sys.executable, "-m", "twostroke", "serve", str(path), "--port", str(port), "--threads", str(threads)]
+    return wire.server([*command, "--max-sequences", str(slots), "--speculate", drafter], port)
+
+
+def _prompts(path: Path) -> Iterator[list[int]]:
+    """Endless prompts of `PROMPT` tokens with different beginnings."""
+    tokenizer = Tokenizer.from_metadata(read(path).metadata)
+    whole = 10**9
+    texts = [list(tokenizer.encode(document(module, whole, len))) for module in MODULES]
+    for begin in itertools.count(0, 97):
+        for text in texts:
+            offset = begin % (len(text) - PROMPT)
+            yield text[offset : offset + PROMPT]
+
+
+def _measure(start: Callable[[int], AbstractContextManager[int]], prompts: Iterator[list[int]], size: int) -> Measure:
+    def run() -> Mapping[str, float]:
+        with start(size) as port:
+            _together(port, [next(prompts)])  # pages, clocks and rates warm
+            began = perf_counter()
+            answers = _together(port, [next(prompts) for _ in range(size)])
+            seconds = perf_counter() - began
+        return {
+            "rate": size * OUTPUT / seconds,
+            "first": median(answer.first_s for answer in answers),
+            "token": median(answer.per_token_s for answer in answers),
+        }
+
+    return run
+
+
+def _together(port: int, prompts: Sequence[list[int]]) -> list[wire.Answer]:
+    with ThreadPoolExecutor(len(prompts)) as clients:
+        return list(clients.map(lambda prompt: _ask(port, prompt), prompts))
+
+
+def _ask(port: int, prompt: list[int]) -> wire.Answer:
+    body = {"prompt": prompt, "max_tokens": OUTPUT, "temperature": 0, "ignore_eos": True}
+    return wire.stream(port, "/v1/completions", body, OUTPUT)
+
+
+def markdown(result: Result) -> str:
+    """One row per server and size."""
+    samples = result.samples
+    head = ["server, sequences", "tokens/s", "first token, ms", "per token, ms"]
+    names = [name.removesuffix(" rate") for name in samples.taken if name.endswith(" rate")]
+    lines = [f"{result.model}: prompts of {PROMPT} tokens, {OUTPUT} tokens each, all at once.\n"]
+    lines.append(report.table(head, [_row(samples, name) for name in names]))
+    lines += [f"{name}: not measured, {why}.\n" for name, why in samples.missing.items()]
+    return "\n".join([*lines, *([] if result.has_peer else [f"{ABSENT}.\n"])])
+
+
+def _row(samples: Samples, name: str) -> list[str]:
+    return [
+        name,
+        report.spread(samples.spread(f"{name} rate")),
+        report.spread(samples.spread(f"{name} first"), 1000),
+        report.spread(samples.spread(f"{name} token"), 1000),
+    ]

@@ -1,0 +1,94 @@
+"""An engine driven by hand: several can stand on one loaded model, which is how settings are compared fairly.
+
+One thread, no server: a request is submitted, steps are run until its end, and what came is timed from outside.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from twostroke.assemble import Assembly
+from twostroke.types import Delta, Done, Event, FinishReason, Phases, Request, Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One finished answer, timed from outside the engine; seconds since the request was submitted."""
+
+    tokens: tuple[int, ...]
+    reason: FinishReason
+    first_s: float
+    last_s: float
+    phases: Phases
+
+    @property
+    def decode_s(self) -> float:
+        """From the first token to the last."""
+        return self.last_s - self.first_s
+
+    @property
+    def per_token_s(self) -> float:
+        """Mean time between tokens after the first."""
+        return self.decode_s / max(1, len(self.tokens) - 1)
+
+    @property
+    def tokens_per_pass(self) -> float:
+        """Tokens that one pass of the target gave, the first token left out (prefill gives it)."""
+        return (len(self.tokens) - 1) / max(1, self.phases.decode.steps - 1)
+
+
+class Session:
+    """One engine and its requests."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+        self._requests = 0
+        self.running: list[str] = []  # ids that a measurement keeps running
+
+    def request(self, prompt: Sequence[int], max_tokens: int, **fields: object) -> Request:
+        """A greedy request with a fresh id; `fields` are those of `Request`."""
+        self._requests += 1
+        base = Request(f"bench-{self._requests}", tuple(prompt), max_tokens, Sampling())
+        return replace(base, **fields)  # type: ignore[arg-type]
+
+    def submit(self, request: Request) -> deque[Event]:
+        """Queue a request; its events will appear in the answer."""
+        request = replace(request, arrived_s=time.monotonic())
+        events: deque[Event] = deque()
+        self.assembly.accounts.accept(request)
+        self.assembly.delivery.accept(request, events.extend)
+        self.assembly.engine.add(request)
+        return events
+
+    def step(self) -> None:
+        """One forward pass for whatever is running."""
+        self.assembly.engine.step()
+
+    def run(self, request: Request) -> Outcome:
+        """One request from beginning to end, alone.  Raises RuntimeError where the engine failed it."""
+        began = time.perf_counter()
+        events = self.submit(request)
+        tokens: list[int] = []
+        first = last = 0.0
+        while True:
+            self.step()
+            now = time.perf_counter() - began
+            while events:
+                event = events.popleft()
+                if isinstance(event, Done):
+                    return _finished(event, tokens, first, last)
+                tokens.extend(_tokens(event))
+                first, last = first or now, now
+
+
+def _tokens(event: Delta) -> tuple[int, ...]:
+    return event.tokens
+
+
+def _finished(done: Done, tokens: Sequence[int], first: float, last: float) -> Outcome:
+    if done.phases is None or done.reason is FinishReason.ERROR:
+        raise RuntimeError(f"the engine failed a request: {done.error}")
+    return Outcome(tuple(tokens), done.reason, first, last, done.phases)

@@ -1,0 +1,200 @@
+"""What each drafter is worth on real text, beside llama.cpp's own drafting on the same files and prompts.
+
+Every committed prompt is answered by every mode in turn, in an order that changes, at temperature 0.  A mode is
+compared with speculation off on the same prompt in the same minute.  Each mode has namespaces of its own, so that no
+history holds another mode's answer.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench import report, wire
+from bench.embedded import Session
+from bench.llama import ABSENT, Drafting, Peer, draftings, serving
+from bench.rounds import Spread, Unmeasured
+from bench.workload import Prompt
+from twostroke.assemble import Assembly
+
+OURS = ("off", "ngram", "suffix", "draft", "auto")  # those that the engine has
+CONTEXT = 4096
+OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One answer of one mode; times in seconds."""
+
+    prompt: str
+    kind: str
+    tokens: int
+    passes: int  # of the target after the first token
+    first_s: float
+    decode_s: float
+
+    @property
+    def per_token_s(self) -> float:
+        """Mean time between tokens after the first."""
+        return self.decode_s / (self.tokens - 1)
+
+
+Ask = Callable[[Prompt, tuple[int, ...]], Taken]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Answers by mode, aligned by prompt.  Peers' modes are named "llama.cpp …"."""
+
+    target: str
+    draft: str | None
+    max_tokens: int
+    answers: Mapping[str, Sequence[Taken]]
+    missing: Mapping[str, str]
+
+    def kinds(self) -> tuple[str, ...]:
+        """In the order asked."""
+        return tuple(dict.fromkeys(taken.kind for taken in next(iter(self.answers.values()))))
+
+    def of(self, mode: str, kind: str) -> list[Taken]:
+        """One mode's answers of one kind."""
+        return [taken for taken in self.answers[mode] if taken.kind == kind]
+
+    def faster(self, mode: str, than: str, kind: str) -> Spread:
+        """How many times faster per token `mode` is than `than`, prompt by prompt."""
+        pairs = zip(self.of(than, kind), self.of(mode, kind), strict=True)
+        return Spread.of([slow.per_token_s / fast.per_token_s for slow, fast in pairs])
+
+    def best_peer(self, kind: str) -> str | None:
+        """The peer's mode with the lowest median time per token, speculation off included."""
+        modes = [mode for mode in self.answers if mode.startswith("llama.cpp")]
+        return min(modes, key=lambda mode: median(t.per_token_s for t in self.of(mode, kind)), default=None)
+
+
+def run(
+    assembly: Assembly, draft: Path | None, peers: Sequence[Peer], prompts: Sequence[Prompt], max_tokens: int
+) -> Result:
+    """Ask everything of every mode.  A peer that fails is left out and named."""
+    asks: dict[str, Ask] = {mode: _ours(assembly, mode, max_tokens) for mode in OURS if mode in assembly.drafters}
+    missing: dict[str, str] = {}
+    with ExitStack() as servers:
+        for peer in peers[:1]:
+            for drafting in draftings(draft):
+                try:
+                    port = servers.enter_context(_server(assembly, peer, drafting))
+                except Unmeasured as reason:
+                    missing[f"llama.cpp {drafting.name}"] = str(reason)
+                else:
+                    asks[f"llama.cpp {drafting.name}"] = _theirs(port, max_tokens)
+        answers = _ask_all(assembly, asks, prompts, missing)
+    settings = assembly.settings
+    if not peers:
+        missing["llama.cpp"] = ABSENT
+    return Result(assembly.model.name, settings.draft, max_tokens, answers, missing)
+
+
+def _server(assembly: Assembly, peer: Peer, drafting: Drafting) -> Any:
+    threads = assembly.settings.threads
+    assert threads is not None
+    return serving(peer, assembly.model.path, threads, 1, CONTEXT, drafting.flags)
+
+
+def _ask_all(
+    assembly: Assembly, asks: Mapping[str, Ask], prompts: Iterable[Prompt], missing: dict[str, str]
+) -> dict[str, list[Taken]]:
+    answers: dict[str, list[Taken]] = {mode: [] for mode in asks}
+    order = list(asks)
+    shuffle = random.Random(1).shuffle
+    for prompt in prompts:
+        tokens = assembly.model.codec.chat(prompt.messages)
+        shuffle(order)
+        for mode in [mode for mode in order if mode in answers]:
+            try:
+                answers[mode].append(asks[mode](prompt, tokens))
+            except Unmeasured as reason:
+                missing[mode] = str(reason)
+                del answers[mode]
+        print(f"  {prompt.id}: {len(tokens)} tokens read", file=sys.stderr, flush=True)
+    return _comparable(answers)
+
+
+def _comparable(answers: Mapping[str, list[Taken]]) -> dict[str, list[Taken]]:
+    """Without the prompts that some mode answered with fewer than two tokens: they have no time between tokens."""
+    short = {taken.prompt for mode in answers.values() for taken in mode if taken.tokens < 2}
+    return {mode: [t for t in taken if t.prompt not in short] for mode, taken in answers.items()}
+
+
+def _ours(assembly: Assembly, mode: str, max_tokens: int) -> Ask:
+    session, ends = Session(assembly), assembly.model.codec.end_ids
+
+    def ask(prompt: Prompt, tokens: tuple[int, ...]) -> Taken:
+        request = session.request(tokens, max_tokens, speculate=mode, stop_ids=ends, namespace=f"{mode}/{prompt.kind}")
+        outcome = session.run(request)
+        passes = outcome.phases.decode.steps - 1
+        return Taken(prompt.id, prompt.kind, len(outcome.tokens), passes, outcome.first_s, outcome.decode_s)
+
+    session.run(session.request(range(100, 164), 16, speculate=mode, namespace=f"{mode}/warm"))
+    return ask
+
+
+def _theirs(port: int, max_tokens: int) -> Ask:
+    def ask(prompt: Prompt, tokens: tuple[int, ...]) -> Taken:
+        body = {"prompt": list(tokens), "n_predict": max_tokens, "temperature": 0.0, "cache_prompt": False}
+        return from_timings(prompt, wire.post(port, "/completion", body)["timings"])
+
+    return ask
+
+
+def from_timings(prompt: Prompt, timings: Mapping[str, Any]) -> Taken:
+    """What llama-server says of one answer: its decoding time begins with the first token."""
+    tokens = int(timings["predicted_n"])
+    passes = tokens - 1 - int(timings.get("draft_n_accepted", 0))
+    return Taken(prompt.id, prompt.kind, tokens, passes, timings["prompt_ms"] / 1000, timings["predicted_ms"] / 1000)
+
+
+# --- what is printed
+
+
+def markdown(result: Result) -> str:
+    """One table per kind of prompt, and what could not be measured."""
+    drafted = f", drafted by {result.draft}" if result.draft else ""
+    head = f"{result.target}{drafted}; at most {result.max_tokens} tokens at temperature 0; medians (p10–p90).\n"
+    parts = [_kind(result, kind) for kind in result.kinds()]
+    return "\n".join([head, *parts, *(f"{mode}: not measured, {why}.\n" for mode, why in result.missing.items())])
+
+
+def _kind(result: Result, kind: str) -> str:
+    best = result.best_peer(kind)
+    columns = ["tokens per pass", "ms per token", "faster than own off"]
+    head = [f"{kind}, {len(result.of(OFF, kind))} prompts", *columns, *([f"faster than {best}"] if best else [])]
+    return report.table(head, [_mode(result, mode, kind, best) for mode in result.answers])
+
+
+def _mode(result: Result, mode: str, kind: str, best: str | None) -> list[str]:
+    taken = result.of(mode, kind)
+    base = "llama.cpp off" if mode.startswith("llama.cpp") else OFF
+    passes = sum(t.passes for t in taken)
+    cells = [
+        mode,
+        f"{sum(t.tokens - 1 for t in taken) / max(1, passes):.2f}",
+        report.spread(Spread.of([t.per_token_s for t in taken]), 1000),
+        report.spread(result.faster(mode, base, kind), 1, "×") if base in result.answers else "",
+    ]
+    return [*cells, report.spread(result.faster(mode, best, kind), 1, "×")] if best else cells
+
+
+def first_token(result: Result) -> str:
+    """Time to first token of every mode of ours over speculation off, prompt by prompt."""
+    by_mode: dict[str, list[float]] = defaultdict(list)
+    for mode in (mode for mode in result.answers if mode in OURS):
+        pairs = zip(result.answers[mode], result.answers[OFF], strict=True)
+        by_mode[mode] = [on.first_s / off.first_s for on, off in pairs]
+    rows = [[mode, report.spread(Spread.of(ratios))] for mode, ratios in by_mode.items()]
+    return report.table(["first token", "÷ speculation off"], rows)
