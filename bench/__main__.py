@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 PERFORMANCE = ROOT / "docs" / "performance.md"
 README = ROOT / "README.md"
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
-OTHERS = ("kernels", "quality")  # modules of this package with a `main` of their own
+OTHERS = ("quality",)  # modules of this package with a `main` of their own
 
 Page = tuple[Path, str]  # where tables are kept, and the block's name
 
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given and given[0] in OTHERS:
         return int(importlib.import_module(f"bench.{given[0]}").main(given[1:]) or 0)
     chosen = _parser().parse_args(given)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` keeps the rounds that are whole, as Ctrl-C
     page = _page(chosen)
     try:
         if chosen.kernels:
@@ -48,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TwostrokeError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("bench: interrupted before a round was whole", file=sys.stderr)
+        return 130
     print(body)
     if chosen.json:
         report.write_json(chosen.json, {"command": given, **figures})
@@ -87,9 +92,11 @@ def _heading(chosen: argparse.Namespace) -> str:
 def _typed(chosen: argparse.Namespace) -> str:
     """The command that made a table, as one would type it again."""
     words = [] if chosen.command == "speed" else [chosen.command]
-    words += ["--models", *chosen.models] if chosen.models else []
-    words += ["--kernels", chosen.kernels] if chosen.kernels else []
-    return " ".join([*words, "--rounds", str(chosen.rounds)])
+    for name in ("models", "kernels", "questions"):
+        given = getattr(chosen, name)
+        words += [f"--{name}", *(given if isinstance(given, list) else [str(given)])] if given else []
+    in_rounds = chosen.command in ("speed", "concurrency")
+    return " ".join([*words, *(["--rounds", str(chosen.rounds)] if in_rounds else [])])
 
 
 def _settings(chosen: argparse.Namespace, model: str, **more: Any) -> Settings:

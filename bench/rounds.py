@@ -80,22 +80,37 @@ def interleave(measures: Mapping[str, Measure], rounds: int, seed: int = 1) -> S
     """Take every measurement once a round, in an order drawn anew each round from `seed`.
 
     A number is called by its measurement and its own name, "steps 8".  A measurement that raises `Unmeasured` is
-    dropped, what it gave before included.
+    dropped, what it gave before included.  An interrupt ends the rounds early: those that are whole are kept, and only
+    where there is none it goes on.
     """
     order = list(measures)
-    taken: dict[str, list[Mapping[str, float]]] = {name: [] for name in order}
+    whole: list[Mapping[str, Mapping[str, float]]] = []
     missing: dict[str, str] = {}
     shuffle = random.Random(seed).shuffle
-    for round_ in range(rounds):
-        shuffle(order)
-        for name in [name for name in order if name not in missing]:
-            try:
-                taken[name].append(measures[name]())
-            except Unmeasured as reason:
-                missing[name] = str(reason)
-        print(f"  round {round_ + 1} of {rounds}", file=sys.stderr, flush=True)
-    return Samples(_columns({name: rows for name, rows in taken.items() if name not in missing}), missing)
+    try:
+        while len(whole) < rounds:
+            shuffle(order)
+            whole.append(_round(measures, [name for name in order if name not in missing], missing))
+            print(f"  round {len(whole)} of {rounds}", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        if not whole:
+            raise
+        print(f"  interrupted; {len(whole)} rounds count", file=sys.stderr, flush=True)
+    return Samples(_columns([name for name in measures if name not in missing], whole), missing)
 
 
-def _columns(taken: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, list[float]]:
-    return {f"{name} {key}": [row[key] for row in rows] for name, rows in taken.items() if rows for key in rows[0]}
+def _round(
+    measures: Mapping[str, Measure], order: Sequence[str], missing: dict[str, str]
+) -> Mapping[str, Mapping[str, float]]:
+    """One turn of every measurement; those that fail are added to `missing`."""
+    taken: dict[str, Mapping[str, float]] = {}
+    for name in order:
+        try:
+            taken[name] = measures[name]()
+        except Unmeasured as reason:
+            missing[name] = str(reason)
+    return taken
+
+
+def _columns(names: Sequence[str], rounds: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, list[float]]:
+    return {f"{name} {key}": [taken[name][key] for taken in rounds] for name in names for key in rounds[0][name]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from bench.rounds import Samples, Spread, Unmeasured, cycle, interleave, quantile
+from bench.rounds import Measure, Samples, Spread, Unmeasured, cycle, interleave, quantile
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,3 +109,25 @@ def test_a_cycle_takes_turns_and_gives_medians() -> None:
 
     assert cycle({"a": lambda: job("a"), "b": lambda: job("b")}, 3) == {"a": 2.0, "b": 5.0}
     assert log == ["a", "b"] * 3
+
+
+def interrupted_in(turn: int) -> Measure:
+    """A measurement during which somebody presses Ctrl-C."""
+    turns = iter(range(1, 100))
+
+    def measure() -> Mapping[str, float]:
+        if next(turns) == turn:
+            raise KeyboardInterrupt
+        return {"x": 1.0}
+
+    return measure
+
+
+def test_an_interrupt_keeps_the_rounds_that_are_whole_and_aligned() -> None:
+    samples = interleave({"a": lambda: {"x": 2.0}, "b": interrupted_in(3), "c": lambda: {"x": 3.0}}, 5)
+    assert samples.taken == {"a x": [2.0, 2.0], "b x": [1.0, 1.0], "c x": [3.0, 3.0]}
+
+
+def test_an_interrupt_before_the_first_round_is_whole_goes_on() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        interleave({"a": interrupted_in(1)}, 5)

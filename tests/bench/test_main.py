@@ -1,0 +1,56 @@
+"""The command line: what it takes, where tables go, and what it refuses before measuring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import __main__ as command
+from bench import report
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "--models a b --kernels avx2 --rounds 3",
+        "--rounds 5",
+        "concurrency --models a --rounds 2",
+        "two-by-two --questions 1",
+        "speculation --models a --questions 2",
+    ],
+)
+def test_a_table_carries_the_command_that_made_it(typed: str) -> None:
+    assert command._typed(command._parser().parse_args(typed.split())) == typed
+
+
+def test_settings_that_do_not_change_the_measurement_are_left_out() -> None:
+    assert command._typed(command._parser().parse_args(["--json", "x", "--write"])) == "--rounds 5"
+
+
+@pytest.mark.parametrize(
+    ("typed", "page", "block"),
+    [
+        ("", command.PERFORMANCE, "speed"),
+        ("--kernels avx2", command.PERFORMANCE, "speed-avx2"),
+        ("speculation", command.PERFORMANCE, "speculation"),
+        ("concurrency", command.PERFORMANCE, "concurrency"),
+        ("two-by-two", command.README, "two-by-two"),
+    ],
+)
+def test_every_command_has_a_page_that_can_take_its_tables(typed: str, page: Path, block: str) -> None:
+    assert command._page(command._parser().parse_args(typed.split())) == (page, block)
+    report.find_block(page, block)
+
+
+def test_a_page_without_room_is_refused_before_anything_is_measured(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "PERFORMANCE", tmp_path / "none.md")
+    assert command.main(["--models", "no-such-model", "--write"]) == 1
+    assert "add the two lines" in capsys.readouterr().err
+
+
+def test_an_unknown_model_ends_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--models", "no-such-model", "--no-peers"]) == 1
+    assert "no-such-model" in capsys.readouterr().err
