@@ -50,7 +50,7 @@ Rows carve(Grouping grouping, int64_t cols, int64_t rows, Carver& carver) {
   } else {
     r.sum32 = carver.take<int16_t>(all * 8);
     r.sum16 = carver.take<int16_t>(all * 16);
-    r.minus32 = carver.take<int32_t>(all * 32);
+    r.minus32 = carver.take<int32_t>(all * 16);
   }
   return r;
 }
@@ -91,7 +91,7 @@ void Activations::set_row(int64_t row, const float* x) {
   }
   const int64_t g = row * r.groups;
   const QuantizedRow out{at(r.codes, row * r.pitch), at(r.scale, g),      at(r.minus8, g),      at(r.scaled_sum, g),
-                         at(r.sum32, g * 8),         at(r.sum16, g * 16), at(r.minus32, g * 32)};
+                         at(r.sum32, g * 8),         at(r.sum16, g * 16), at(r.minus32, g * 16)};
   (data_->grouping == Grouping::g32 ? gemm_kernels().quantize_g32 : gemm_kernels().quantize_g256)(x, r.groups, out);
 }
 

@@ -1,16 +1,20 @@
-// Products in one parallel region: threads share out the weight tiles by bytes, each taking a contiguous part.
+// Products in one parallel region: threads share out the weight tiles by bytes.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
 #include "cpu.h"
 #include "gemm_kernels.h"
+#include "share.h"
 
 namespace twostroke {
 namespace {
 
 // Below this many bytes of weights a thread is not worth waking; more rows make a byte dearer.
 constexpr int64_t bytes_per_thread = 48 << 10;
+
+// What threads take at a time: some pieces each, but none so small that taking it costs.
+constexpr int64_t unit = 1024, pieces_per_thread = 16, fewest_bytes = 32 << 10;
 
 int64_t bytes(const Weight& w) { return static_cast<int64_t>(w.stride) * w.tiles; }
 
@@ -63,11 +67,12 @@ void multiply(const Product* products, size_t count, int64_t M, Pool& pool) {
     total += bytes(*products[i].weight);
   }
   if (M == 0 || total == 0) return;
-  const int64_t parts = std::clamp<int64_t>(total * std::min<int64_t>(M, 16) / bytes_per_thread, 1, pool.threads());
-  if (parts == 1) return multiply_part(products, count, M, 0, total);
-  pool.run([&](int t, int) {
-    if (t < parts) multiply_part(products, count, M, total * t / parts, total * (t + 1) / parts);
-  });
+  const int64_t rows = std::min<int64_t>(M, 16);
+  const int threads = static_cast<int>(std::clamp<int64_t>(total * rows / bytes_per_thread, 1, pool.threads()));
+  const int64_t piece = std::max(total / (threads * pieces_per_thread), fewest_bytes / rows);
+  const int64_t units = (total + unit - 1) / unit;
+  share_out(pool, threads, static_cast<uint32_t>(units), static_cast<uint32_t>((piece + unit - 1) / unit),
+            [&](uint32_t first, uint32_t last) { multiply_part(products, count, M, first * unit, last * unit); });
 }
 
 }  // namespace twostroke

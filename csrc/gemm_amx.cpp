@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t fewest_rows = 5;    // below this AVX-512 is faster
 constexpr int64_t most_rows = 256;    // rows of a pass, bounded also by what fits the L2 cache
 constexpr int64_t cached_bytes = 1 << 20;
+constexpr int near = 4096;  // bytes ahead that are fetched to L1: unpacking, alone, is fast
 
 // Tile registers: the intrinsics paste their numbers into assembly, so these are macros.
 #define SUM_0 0
@@ -76,7 +77,7 @@ TWOSTROKE_INLINE const uint8_t* unpacked(const uint8_t* body, int count, uint8_t
   constexpr int offset = T == Type::q4_0 ? 8 : T == Type::q5_0 ? 16 : 0;
   for (int g = 0; g < count; g++, body += unit_bytes(T)) {
     __m512i w[8];
-    prefetch<unit_bytes(T)>(body);
+    prefetch<unit_bytes(T), near, _MM_HINT_T0>(body);
     unpack<T>(body, w);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
@@ -159,7 +160,7 @@ template <Type T>
 TWOSTROKE_INLINE void affine_planes(const uint8_t* body, const uint8_t* scales, uint8_t* panel) {
   for (int j = 0; j < 8; j++, body += unit_bytes(T), panel += byte_bytes) {
     __m512i w[8];
-    prefetch<unit_bytes(T)>(body);
+    prefetch<unit_bytes(T), near, _MM_HINT_T0>(body);
     unpack<T>(body, w);
     const __m512i scale = spread(_mm512_cvtepu8_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(scales + j * tile_rows))));
     const __m512i low = _mm512_and_si512(scale, _mm512_set1_epi16(7)), high = _mm512_srli_epi16(scale, 3);
@@ -177,7 +178,7 @@ TWOSTROKE_INLINE void q6_k_planes(const uint8_t* body, uint8_t* panel) {
   const __m512i low_byte = _mm512_set1_epi16(255);
   for (int j = 0; j < 8; j++, body += unit_bytes(Type::q6_k), panel += byte_bytes) {
     __m512i w[8];
-    prefetch<unit_bytes(Type::q6_k)>(body);
+    prefetch<unit_bytes(Type::q6_k), near, _MM_HINT_T0>(body);
     unpack<Type::q6_k>(body, w);
     const __m512i pair = _mm512_cvtepi8_epi16(load256(scales + 32 * j));
     const __m512i even = spread(_mm512_and_si512(pair, _mm512_set1_epi32(0xffff))), odd = spread(_mm512_srli_epi32(pair, 16));

@@ -68,11 +68,12 @@ inline void quantize_row_g32(const float* x, int64_t groups, const QuantizedRow&
 inline void quantize_row_g256(const float* x, int64_t groups, const QuantizedRow& out) {
   for (int64_t g = 0; g < groups; g++) {
     int8_t* codes = out.codes + g * group_256;
-    int32_t sums[32];
     out.scale[g] = quantize_group(x + g * group_256, group_256, codes);
-    for (int i = 0; i < 32; i++) sums[i] = sum_codes(codes + 8 * i, 8);
-    for (int i = 0; i < 32; i++) out.minus32[g * 32 + i] = -32 * sums[i];
-    for (int i = 0; i < 16; i++) out.sum16[g * 16 + i] = static_cast<int16_t>(sums[2 * i] + sums[2 * i + 1]);
+    for (int i = 0; i < 16; i++) {
+      const int32_t sum = sum_codes(codes + 16 * i, 16);
+      out.sum16[g * 16 + i] = static_cast<int16_t>(sum);
+      out.minus32[g * 16 + i] = -32 * sum;
+    }
     for (int i = 0; i < 8; i++)
       out.sum32[g * 8 + i] = static_cast<int16_t>(out.sum16[g * 16 + 2 * i] + out.sum16[g * 16 + 2 * i + 1]);
   }

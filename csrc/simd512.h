@@ -19,46 +19,8 @@ TWOSTROKE_INLINE __m512 load_halves(const uint8_t* p) { return _mm512_cvtph_ps(l
 TWOSTROKE_INLINE __m512i or_and(__m512i a, __m512i b, __m512i c) { return _mm512_ternarylogic_epi32(a, b, c, 0xf8); }
 
 // Shift 16-bit lanes left (positive) or right; callers mask away what crosses bytes.
-template <int Left>
-TWOSTROKE_INLINE __m512i shift(__m512i v) {
-  if constexpr (Left > 0) return _mm512_slli_epi16(v, Left);
-  if constexpr (Left < 0) return _mm512_srli_epi16(v, -Left);
-  return v;
-}
-
-TWOSTROKE_INLINE void unpack_nibbles(const uint8_t* body, __m512i w[8]) {
-  const __m512i mask = _mm512_set1_epi8(15);
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    const __m512i x = load512(body + i * line);
-    w[i] = _mm512_and_si512(x, mask);
-    w[i + 4] = _mm512_and_si512(_mm512_srli_epi16(x, 4), mask);
-  }
-}
-
-TWOSTROKE_INLINE void add_fifth_bits(const uint8_t* plane, __m512i w[8]) {
-  const __m512i h = load512(plane), bit = _mm512_set1_epi8(16);
-  w[0] = or_and(w[0], shift<4>(h), bit);
-  w[1] = or_and(w[1], shift<3>(h), bit);
-  w[2] = or_and(w[2], shift<2>(h), bit);
-  w[3] = or_and(w[3], shift<1>(h), bit);
-  w[4] = or_and(w[4], h, bit);
-  w[5] = or_and(w[5], shift<-1>(h), bit);
-  w[6] = or_and(w[6], shift<-2>(h), bit);
-  w[7] = or_and(w[7], shift<-3>(h), bit);
-}
-
-TWOSTROKE_INLINE void add_top_pairs(const uint8_t* plane, __m512i w[8]) {
-  const __m512i bits = _mm512_set1_epi8(48);
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; i++) {
-    const __m512i h = load512(plane + i * line);
-    __m512i* v = w + 4 * i;
-    v[0] = or_and(v[0], shift<4>(h), bits);
-    v[1] = or_and(v[1], shift<2>(h), bits);
-    v[2] = or_and(v[2], h, bits);
-    v[3] = or_and(v[3], shift<-2>(h), bits);
-  }
+TWOSTROKE_INLINE __m512i shift(__m512i v, int left) {
+  return left > 0 ? _mm512_slli_epi16(v, left) : left < 0 ? _mm512_srli_epi16(v, -left) : v;
 }
 
 constexpr bool is_five(Type t) { return t == Type::q5_0 || t == Type::q5_1 || t == Type::q5_k; }
@@ -69,17 +31,22 @@ constexpr int unit_bytes(Type t) {
   return t == Type::q8_0 ? byte_bytes : nibble_bytes + (is_five(t) ? fifth_bytes : t == Type::q6_k ? pair_bytes : 0);
 }
 
-// Eight quads of codes: unsigned, except Q8_0's, which stay signed.
+// Quad i of 32 inputs, its codes unsigned, except Q8_0's, which stay signed; `i` is a constant once loops are unrolled.
+template <Type T>
+TWOSTROKE_INLINE __m512i quad(const uint8_t* body, int i) {
+  if constexpr (T == Type::q8_0) return load512(body + i * line);
+  const uint8_t* more = body + nibble_bytes;
+  const __m512i codes = _mm512_and_si512(shift(load512(body + i % 4 * line), i < 4 ? 0 : -4), _mm512_set1_epi8(15));
+  if constexpr (is_five(T)) return or_and(codes, shift(load512(more), 4 - i), _mm512_set1_epi8(16));
+  if constexpr (T == Type::q6_k)
+    return or_and(codes, shift(load512(more + i / 4 * line), 4 - 2 * (i % 4)), _mm512_set1_epi8(48));
+  return codes;
+}
+
 template <Type T>
 TWOSTROKE_INLINE void unpack(const uint8_t* body, __m512i w[8]) {
-  if constexpr (T == Type::q8_0) {
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) w[i] = load512(body + i * line);
-  } else {
-    unpack_nibbles(body, w);
-    if constexpr (is_five(T)) add_fifth_bits(body + nibble_bytes, w);
-    if constexpr (T == Type::q6_k) add_top_pairs(body + nibble_bytes, w);
-  }
+  for (int i = 0; i < 8; i++) w[i] = quad<T>(body, i);
 }
 
 // The scale block of Q4_K and Q5_K: bytes S[8][16] and N[4][16][2].
@@ -92,8 +59,8 @@ TWOSTROKE_INLINE SixBits unpack_scale_block(const uint8_t* block) {
   const __m512i s = load512(block), n = load512(block + line), high = load512(block + 2 * line);
   const auto low_of = [&](__m512i v) { return _mm512_and_si512(v, nibble); };
   const auto high_of = [&](__m512i v) { return _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble); };
-  return {{or_and(low_of(s), shift<4>(high), pair), or_and(high_of(s), shift<2>(high), pair)},
-          {or_and(low_of(n), high, pair), or_and(high_of(n), shift<-2>(high), pair)}};
+  return {{or_and(low_of(s), shift(high, 4), pair), or_and(high_of(s), shift(high, 2), pair)},
+          {or_and(low_of(n), high, pair), or_and(high_of(n), shift(high, -2), pair)}};
 }
 
 // The minimums as pairs of 16-bit numbers, for a pairwise product with sums of activations.
@@ -137,12 +104,12 @@ TWOSTROKE_INLINE void store_row(const Span& s, int64_t n, int64_t m, __m512 v) {
   _mm512_mask_storeu_ps(out, mask, v);
 }
 
-// Fetch what will be needed after the next `ahead` bytes of weights.
-constexpr int ahead = 4096;
-template <int Bytes>
+// Ask for what will be needed after the next `Ahead` bytes of weights, from memory to the L2 cache: more lines may be on
+// their way there than to L1.
+template <int Bytes, int Ahead = 8192, _mm_hint Hint = _MM_HINT_T1>
 TWOSTROKE_INLINE void prefetch(const uint8_t* p) {
 #pragma GCC unroll 8
-  for (int i = 0; i < Bytes; i += line) _mm_prefetch(reinterpret_cast<const char*>(p + ahead + i), _MM_HINT_T0);
+  for (int i = 0; i < Bytes; i += line) _mm_prefetch(reinterpret_cast<const char*>(p + Ahead + i), Hint);
 }
 
 }  // namespace

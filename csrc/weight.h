@@ -30,7 +30,7 @@ struct Rows {
   const float* scaled_sum;  // g32: [groups], scale * sum of codes
   const int16_t* sum32;     // g256: [groups][8], sums of 32 codes
   const int16_t* sum16;     // g256: [groups][16], sums of 16 codes
-  const int32_t* minus32;   // g256: [groups][32], -32 * sum of 8 codes
+  const int32_t* minus32;   // g256: [groups][16], -32 * sum of 16 codes
 };
 
 struct Activations::Data {
