@@ -104,8 +104,8 @@ TWOSTROKE_INLINE void store_row(const Span& s, int64_t n, int64_t m, __m512 v) {
   _mm512_mask_storeu_ps(out, mask, v);
 }
 
-// Ask for what will be needed after the next `Ahead` bytes of weights, from memory to the L2 cache: more lines may be on
-// their way there than to L1.
+// Ask for what will be needed after the next `Ahead` bytes of weights, from memory to the L2 cache: more lines may be
+// on their way there than to L1.
 template <int Bytes, int Ahead = 8192, _mm_hint Hint = _MM_HINT_T1>
 TWOSTROKE_INLINE void prefetch(const uint8_t* p) {
 #pragma GCC unroll 8
