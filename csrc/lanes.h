@@ -277,7 +277,7 @@ INLINE float tree_max(F a) {
   return v[0];
 }
 
-INLINE void prefetch(const void* p) { __builtin_prefetch(p); }
+INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }  // to the L2 cache
 
 }  // namespace TWOSTROKE_PATH
 }  // namespace twostroke
