@@ -35,7 +35,6 @@ class Result:
     model: str
     servers: Sequence[str]
     samples: Samples
-    has_peer: bool
 
 
 def run(
@@ -52,7 +51,7 @@ def run(
     measures = {
         f"{server} {size}": _measure(start, prompts, size) for server, start in starts.items() for size in sizes
     }
-    return Result(name, tuple(starts), interleave(measures, rounds), bool(peers))
+    return Result(name, tuple(starts), interleave(measures, rounds))
 
 
 def _ours(path: Path, threads: int, slots: int, drafter: str) -> AbstractContextManager[int]:
@@ -101,18 +100,26 @@ def _ask(port: int, prompt: list[int]) -> wire.Answer:
 def markdown(result: Result) -> str:
     """One row per server and size."""
     samples = result.samples
-    head = ["server, sequences", "tokens/s", "first token, ms", "per token, ms"]
+    peers = [server for server in result.servers if server.startswith("llama.cpp")]
+    head = ["server, sequences", "tokens/s", "first token, ms", "per token, ms", *(f"tokens/s ÷ {p}" for p in peers)]
     names = [name.removesuffix(" rate") for name in samples.taken if name.endswith(" rate")]
     lines = [f"{result.model}: prompts of {PROMPT} tokens, {OUTPUT} tokens each, all at once.\n"]
-    lines.append(report.table(head, [_row(samples, name) for name in names]))
+    lines.append(report.table(head, [_row(samples, name, peers) for name in names]))
     lines += [f"{name}: not measured, {why}.\n" for name, why in samples.missing.items()]
-    return "\n".join([*lines, *([] if result.has_peer else [f"{ABSENT}.\n"])])
+    return "\n".join([*lines, *([] if peers else [f"{ABSENT}.\n"])])
 
 
-def _row(samples: Samples, name: str) -> list[str]:
+def _row(samples: Samples, name: str, peers: Sequence[str]) -> list[str]:
     return [
         name,
         report.spread(samples.spread(f"{name} rate")),
         report.spread(samples.spread(f"{name} first"), 1000),
         report.spread(samples.spread(f"{name} token"), 1000),
+        *(_against(samples, name, peer) for peer in peers),
     ]
+
+
+def _against(samples: Samples, name: str, peer: str) -> str:
+    """The ratio of throughputs at the same number of sequences."""
+    theirs = f"{peer} {name.rpartition(' ')[2]} rate"
+    return report.spread(samples.ratio(f"{name} rate", theirs)) if theirs in samples else "—"

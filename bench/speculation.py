@@ -109,20 +109,34 @@ def _server(assembly: Assembly, peer: Peer, drafting: Drafting) -> Any:
 def _ask_all(
     assembly: Assembly, asks: Mapping[str, Ask], prompts: Iterable[Prompt], missing: dict[str, str]
 ) -> dict[str, list[Taken]]:
-    answers: dict[str, list[Taken]] = {mode: [] for mode in asks}
+    """Every mode's answers.  An interrupt keeps the prompts that every mode has answered."""
+    rounds: list[Mapping[str, Taken]] = []
     order = list(asks)
     shuffle = random.Random(1).shuffle
-    for prompt in prompts:
-        tokens = assembly.model.codec.chat(prompt.messages)
-        shuffle(order)
-        for mode in [mode for mode in order if mode in answers]:
-            try:
-                answers[mode].append(asks[mode](prompt, tokens))
-            except Unmeasured as reason:
-                missing[mode] = str(reason)
-                del answers[mode]
-        print(f"  {prompt.id}: {len(tokens)} tokens read", file=sys.stderr, flush=True)
-    return _comparable(answers)
+    try:
+        for prompt in prompts:
+            tokens = assembly.model.codec.chat(prompt.messages)
+            shuffle(order)
+            rounds.append(_ask_each(asks, [mode for mode in order if mode not in missing], prompt, tokens, missing))
+            print(f"  {prompt.id}: {len(tokens)} tokens read", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        if not rounds:
+            raise
+        print(f"  interrupted; {len(rounds)} prompts count", file=sys.stderr, flush=True)
+    return _comparable({mode: [taken[mode] for taken in rounds] for mode in asks if mode not in missing})
+
+
+def _ask_each(
+    asks: Mapping[str, Ask], order: Iterable[str], prompt: Prompt, tokens: tuple[int, ...], missing: dict[str, str]
+) -> Mapping[str, Taken]:
+    """One prompt to every mode; those that fail are added to `missing`."""
+    answers: dict[str, Taken] = {}
+    for mode in order:
+        try:
+            answers[mode] = asks[mode](prompt, tokens)
+        except Unmeasured as reason:
+            missing[mode] = str(reason)
+    return answers
 
 
 def _comparable(answers: Mapping[str, list[Taken]]) -> dict[str, list[Taken]]:

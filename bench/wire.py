@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import subprocess
 import time
@@ -20,6 +21,7 @@ from bench.rounds import Unmeasured
 
 START_S = 180.0
 HOST = "127.0.0.1"
+OURS = frozenset({"TWOSTROKE_LLAMA_BIN", "TWOSTROKE_TORCH_PYTHON"})
 
 
 def free_port() -> int:
@@ -34,7 +36,9 @@ def free_port() -> int:
 def server(command: Sequence[str], port: int) -> Iterator[int]:
     """Run a server until its health answers 200; yields the port.  Raises `Unmeasured` where it never does."""
     try:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, env=served_environment(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
     except OSError as error:
         raise Unmeasured(f"{command[0]}: {error}") from None
     try:
@@ -47,6 +51,11 @@ def server(command: Sequence[str], port: int) -> Iterator[int]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def served_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment less what only a benchmark reads: our server refuses settings that it does not know."""
+    return {name: value for name, value in environ.items() if name not in OURS}
 
 
 def _wait(process: subprocess.Popen[bytes], name: str, port: int) -> None:

@@ -9,6 +9,7 @@ import importlib.util
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -26,8 +27,9 @@ class Prompt:
 
 
 def committed(kinds: Iterable[str] = KINDS, most: int | None = None) -> tuple[Prompt, ...]:
-    """The prompts of `bench/prompts`, the first `most` of each kind."""
-    return tuple(prompt for kind in kinds for prompt in _read(PROMPTS / f"{kind}.jsonl")[:most])
+    """The prompts of `bench/prompts`, the first `most` of each kind, the kinds in turn."""
+    files = [_read(PROMPTS / f"{kind}.jsonl")[:most] for kind in kinds]
+    return tuple(prompt for turn in zip_longest(*files) for prompt in turn if prompt is not None)
 
 
 def _read(path: Path) -> list[Prompt]:

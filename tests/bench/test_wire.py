@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from bench.rounds import Unmeasured
 
-from bench import wire
+from bench import llama, onednn, wire
 
 LINES = [
     b": a comment\n",
@@ -119,3 +119,8 @@ def test_a_server_is_ready_when_yielded_and_gone_afterwards() -> None:
         assert ready == port
         assert wire._healthy(port)
     assert not wire._healthy(port)
+
+
+def test_a_server_does_not_see_what_only_a_benchmark_reads() -> None:
+    environ = {llama.VARIABLE: "/x", onednn.VARIABLE: "/y", "TWOSTROKE_HOME": "/z", "PATH": "/bin"}
+    assert wire.served_environment(environ) == {"TWOSTROKE_HOME": "/z", "PATH": "/bin"}

@@ -38,6 +38,10 @@ def test_fewer_can_be_asked_for() -> None:
     assert [prompt.id for prompt in workload.committed(most=1)] == ["code-1", "rag-1", "chat-1"]
 
 
+def test_kinds_take_turns_so_that_a_run_cut_short_has_some_of_each() -> None:
+    assert [prompt.kind for prompt in workload.committed()[:6]] == ["code", "rag", "chat"] * 2
+
+
 def test_spec_bench_is_sampled_evenly_and_by_first_turn(tmp_path: Path) -> None:
     path = tmp_path / "spec_bench.jsonl"
     rows = [{"question_id": n, "category": f"c{n % 3}", "turns": [f"first {n}", "second"]} for n in range(10)]
