@@ -155,7 +155,7 @@ def _speculation(chosen: argparse.Namespace) -> Outcome:
     if chosen.spec_bench:
         prompts += workload.spec_bench(chosen.spec_bench, 24)
     path = catalog.resolve(draft) if draft else None
-    result = speculation.run(assembly, path, _peers(chosen), prompts, two_by_two.MAX_TOKENS)
+    result = speculation.run(assembly, path, _peers(chosen), prompts, speculation.MAX_TOKENS)
     body = [_heading(chosen), _versions(chosen), speculation.markdown(result), speculation.first_token(result)]
     return "\n".join(body), {"result": result}
 

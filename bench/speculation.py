@@ -26,6 +26,7 @@ from twostroke.assemble import Assembly
 
 OURS = ("off", "ngram", "suffix", "draft", "auto")  # those that the engine has
 CONTEXT = 4096
+MAX_TOKENS = 256  # half as much ends most edits before the part that is edited
 OFF = "off"
 
 

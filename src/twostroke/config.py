@@ -99,7 +99,7 @@ class Settings:
     prefix_cache: bool = setting(True, "Reuse what earlier prompts and answers computed.", group="Switches")
     speculate: str = setting("auto", "Who guesses the next tokens: off, ngram, suffix, auto, ….", group="Switches")
     draft_tokens: int = setting(
-        8, "Guesses verified in one step, at most.", low=0, high=64, unit="tokens", group="Switches"
+        16, "Guesses verified in one step, at most.", low=0, high=64, unit="tokens", group="Switches"
     )
     draft: str | None = setting(None, "A smaller model of the same vocabulary that guesses.", group="Switches")
     draft_memory: int | None = setting(

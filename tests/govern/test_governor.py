@@ -167,8 +167,28 @@ def test_no_step_holds_more_drafts_than_the_runner_has_room_for():
     assert sum(len(p.tokens) for p in limits.drafts.values()) == 5
 
 
-def test_the_time_of_a_draft_model_is_a_cost_and_that_of_a_lookup_is_not():
-    for draft_ms, charged in (({}, False), ({1: 5.0}, True)):
-        governor = CostGovernor(replace(TRUTH, draft_ms=draft_ms))
-        governor.observe(step(line(1), draft_s=0.02))
-        assert (governor.accounts.machine < 0.0) is charged
+def test_passes_of_a_draft_model_are_charged_before_they_are_made():
+    governor = CostGovernor(replace(TRUTH, draft_ms={1: 5.0}))
+    assert governor.spend(0.005, 0.001)
+    before = governor.accounts.machine
+    assert governor.spend(0.005, 0.001)
+    assert governor.accounts.machine == pytest.approx(before - 0.005)
+
+
+def test_passes_that_could_not_be_borne_in_vain_are_not_made():
+    governor = CostGovernor(replace(TRUTH, draft_ms={1: 5.0}))
+    asked = 0
+    while governor.spend(0.005, 0.001):
+        asked += 1
+        assert asked < 1000
+    left = governor.accounts.machine
+    assert asked > 0
+    assert left > -0.001  # never below what a step's share can make good
+    assert not governor.spend(0.005, 0.001)
+    assert governor.accounts.machine == left
+
+
+def test_the_time_of_a_lookup_is_not_charged():
+    governor = CostGovernor(TRUTH)
+    governor.observe(step(line(1), draft_s=0.02))
+    assert governor.accounts.machine >= 0.0

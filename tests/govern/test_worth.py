@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from twostroke.govern.cost import CostCurves
 from twostroke.govern.formulas import whatif
-from twostroke.govern.worth import PROBE_DEPTH, PROBES, Worth, best_depths
+from twostroke.govern.worth import PROBE_DEPTH, PROBES, Worth, best_depths, gain
 
 STEPS = {1: 50.0, 2: 51.5, 4: 54.0, 8: 72.0, 16: 120.0, 64: 450.0}
 CHEAP = CostCurves(step_ms=STEPS, draft_ms={1: 5.0, 8: 8.0})
@@ -83,3 +83,25 @@ def test_depths_are_positive_and_within_what_is_hoped_for(hopes, rivals):
     for sequence, depth in best_depths(hopes, rivals, CHEAP).items():
         assert 1 <= depth <= len(hopes[sequence])
         assert sum(hopes[sequence][:depth]) > rivals.get(sequence, 0.0)
+
+
+def test_what_cannot_be_afforded_is_not_asked_for_and_what_is_asked_for_is_told():
+    bills = []
+
+    def spend(passes_s, checks_s):
+        bills.append((passes_s, checks_s))
+        return len(bills) > 1
+
+    curves = CHEAP
+    worth = Worth(lambda: curves, spend)
+    hopes = {1: (0.95, 0.9, 0.85)}
+    assert worth(hopes, {}) == {}
+    depths = worth(hopes, {})
+    assert depths
+    assert bills[1][0] == pytest.approx(depths[1] * curves.draft(1))
+    assert bills[1][1] > 0
+
+
+def test_the_gain_to_be_had_is_a_share_of_the_time_and_none_where_nothing_comes_true():
+    assert gain((0.05, 0.0), CHEAP) == 0.0
+    assert 0.0 < gain((0.9, 0.8), CHEAP) < gain((0.99, 0.98), CHEAP) < 1.0

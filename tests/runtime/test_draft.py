@@ -58,6 +58,10 @@ class ChainRunner:
         return self.namespaces[row.sequence]
 
 
+def always(behind: int, remaining: int, survival: object) -> bool:
+    return True
+
+
 class Bench:
     """An engine on the auditing target, with the draft model beside it."""
 
@@ -68,7 +72,9 @@ class Bench:
         self.scheduler = Scheduler(self.space[TARGET])
         self.namespaces: dict[int, str] = {}
         self.chain = ChainRunner(self.namespaces)
-        self.drafter = ModelDrafter(self.chain, self.space[DRAFT], Acceptance(), depth, lambda behind, left: True, pace)
+        self.drafter = ModelDrafter(
+            self.chain, self.space[DRAFT], Acceptance(), depth, lambda behind, left, survival: True, pace
+        )
         self.reports: list[Report] = []
         self.engine = Engine(
             self.scheduler,
@@ -176,7 +182,7 @@ def test_nothing_is_computed_before_the_first_token() -> None:
 
 def test_where_catching_up_does_not_pay_it_stays_silent() -> None:
     bench = Bench()
-    bench.drafter._repays = lambda behind, remaining: remaining > 100
+    bench.drafter._repays = lambda behind, remaining, survival: remaining > 100
     asked = request("a", text(20))
     assert bench.ask(asked)["a"] == truth(asked)
     assert bench.chain.passes == 0

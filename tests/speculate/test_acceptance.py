@@ -161,3 +161,17 @@ def test_a_streak_that_chance_does_not_explain_replaces_the_record():
     for _ in range(3):
         rates.add(0, 1, False)
     assert rates.rate(0, 0.0, 0.0) > 0.4
+
+
+def test_a_namespace_that_is_asked_no_more_gets_another_chance():
+    acceptance = Acceptance(first=0.7)
+    for _ in range(30):
+        acceptance.add(1, "a", 0, 0, 0, True)
+        acceptance.add(2, "b", 0, 0, 0, True)
+    acceptance.forget(1)
+    believed = acceptance.survival(3, "a", 0, 1)[0]
+    for _ in range(20):
+        acceptance.fade("a")
+    assert believed < 0.2
+    assert acceptance.survival(3, "a", 0, 1)[0] > 0.65
+    assert acceptance.survival(4, "b", 0, 1)[0] < 0.2

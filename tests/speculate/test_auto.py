@@ -144,3 +144,16 @@ def test_all_drafters_hear_forget_and_bring_their_groups():
     auto.purge("")
     assert (model.heard, model.forgotten, auto.groups) == (1, [1], ("a group",))
     assert not suffix.lookup._places
+
+
+def test_a_model_alone_goes_by_its_own_name_and_is_asked_only_where_it_is_worth_it():
+    model = Model((0.9, 0.8))
+    alone = Auto((), model, lambda hopes, rivals: {}, "draft")
+    (proposal,) = alone.propose([Text()])
+    assert (alone.name, proposal.tokens, proposal.reason) == ("draft", (), "low_acceptance")
+    assert model.wanted == [[]]
+
+
+def test_a_model_that_cannot_draft_yet_says_so():
+    (proposal,) = Auto((), Model(()), lambda hopes, rivals: {}, "draft").propose([Text()])
+    assert (proposal.tokens, proposal.reason) == ((), "catching_up")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from twostroke.assemble.seat import Seat
 from twostroke.cache.space import GroupSpace
 from twostroke.config import Settings
 from twostroke.errors import ConfigError
 from twostroke.govern.governor import CostGovernor
-from twostroke.govern.worth import Worth
+from twostroke.govern.worth import Worth, gain
 from twostroke.runtime.draft import PACE, ModelDrafter
 from twostroke.speculate import table
 from twostroke.speculate.acceptance import Acceptance
@@ -15,15 +17,17 @@ from twostroke.speculate.auto import Auto
 from twostroke.speculate.per_request import PerRequest
 
 EXPECTED_ANSWER = 256  # tokens that an answer without a limit is believed to have left, at most
-EXPECTED_GAIN = 0.2  # share of decode time that a draft model is believed to save where nothing is known yet
+LEAST_GAIN = 0.007  # share of the time that catching up may take where little is expected: a look, now and then
+EXPECTED_AGREEMENT = 0.7  # of a draft model with its target, before any was seen
 
 
 def per_request(settings: Settings, governor: CostGovernor, model: ModelDrafter | None) -> PerRequest:
     """Every drafter by name, behind the one that the engine sees."""
     drafters = table.build_all(table.Settings(draft_tokens=max(settings.draft_tokens, 1)))
     if model is not None:
-        drafters["draft"] = model
-        drafters["auto"] = Auto([drafters[name] for name in table.FREE], model, Worth(lambda: governor.curves))
+        drafters["draft"] = Auto((), model, Worth(lambda: governor.curves, governor.spend), model.name)
+        lookups = [drafters[name] for name in table.FREE]
+        drafters["auto"] = Auto(lookups, model, Worth(lambda: governor.curves, governor.spend))
     if settings.speculate not in drafters:
         hint = "; a draft model is given with --draft" if settings.speculate == "draft" else ""
         raise ConfigError(
@@ -33,10 +37,11 @@ def per_request(settings: Settings, governor: CostGovernor, model: ModelDrafter 
 
 
 def model_drafter(draft: Seat, space: GroupSpace, settings: Settings, governor: CostGovernor) -> ModelDrafter:
-    def repays(behind: int, remaining: int) -> bool:
+    def repays(behind: int, remaining: int, survival: Sequence[float]) -> bool:
         """Catching up costs draft passes; what it can win is a share of the steps still expected."""
         curves = governor.curves
         cost_s = behind * curves.draft(PACE) / PACE
-        return cost_s < EXPECTED_GAIN * min(remaining, EXPECTED_ANSWER) * curves.step(1)
+        share = max(gain(survival, curves), LEAST_GAIN)
+        return cost_s < share * min(remaining, EXPECTED_ANSWER) * curves.step(1)
 
-    return ModelDrafter(draft.runner, space, Acceptance(), max(settings.draft_tokens, 1), repays)
+    return ModelDrafter(draft.runner, space, Acceptance(EXPECTED_AGREEMENT), max(settings.draft_tokens, 1), repays)

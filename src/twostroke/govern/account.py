@@ -18,6 +18,7 @@ SHARE = 0.012  # of its time that anyone may lose to drafts that fail
 OVERDRAFT = 0.006  # of the time it may still take that a sequence with drafts may owe at once …
 MOST_OWED = 1.5  # … and never more steps than this
 GRANT = 0.5  # steps that the machine may lose before it has gained anything: enough for the first drafts
+MODEL_GRANT = 4.0  # … where a draft model must show what it can do: some asks, once in a server's life
 CEILING = 8.0  # steps that a balance may hold: old gains do not pay for long failures
 
 
@@ -66,9 +67,9 @@ class Purse:
 class Accounts:
     """The machine's balance and those of its sequences."""
 
-    def __init__(self) -> None:
+    def __init__(self, grant: float = GRANT) -> None:
         self.machine = 0.0
-        self._granted = False
+        self._grant = grant  # steps, not yet given
         self._accounts: dict[int, Account] = {}
 
     def purse(self, sequences: Iterable[int], step_s: float, plain_s: float) -> Purse:
@@ -76,11 +77,15 @@ class Accounts:
 
         `plain_s` is what it would take without prompts.
         """
-        if not self._granted:
-            self.machine += GRANT * plain_s
-            self._granted = True
         share = SHARE * step_s
-        return Purse(self.machine + share, {id: self.free(id) + share for id in sequences}, step_s)
+        return Purse(self.most(step_s, plain_s), {id: self.free(id) + share for id in sequences}, step_s)
+
+    def most(self, step_s: float, plain_s: float) -> float:
+        """What the machine may lose to the drafts of a step that takes `step_s` without any."""
+        if self._grant:
+            self.machine += self._grant * plain_s
+            self._grant = 0.0
+        return self.machine + SHARE * step_s
 
     def free(self, sequence: int) -> float:
         """What a sequence may lose now."""

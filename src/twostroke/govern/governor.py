@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from twostroke.engine.protocols import SequenceView, View
-from twostroke.govern.account import Accounts
+from twostroke.govern.account import GRANT, MODEL_GRANT, Accounts
 from twostroke.govern.admission import step_tokens
 from twostroke.govern.cost import SEED, CostCurves
 from twostroke.govern.depth import Depths, Load, choose, least_paying
@@ -39,7 +39,7 @@ class CostGovernor:
     def __init__(self, curves: CostCurves = SEED, settings: Settings | None = None) -> None:
         self.curves = curves
         self.settings = settings or Settings()
-        self.accounts = Accounts()
+        self.accounts = Accounts(MODEL_GRANT if curves.draft_ms else GRANT)
         self.tally = Tally()
         self._drafted = 0  # steps with drafts since the last without
         self._promised: dict[int, Proposal] = {}
@@ -65,6 +65,14 @@ class CostGovernor:
             self.curves = self.curves.refine(rows, context, report.executed_s - report.planned_s)
         for sequence in [row.sequence for row in report.rows if row.finished] + [end.sequence for end in report.ended]:
             self.accounts.close(sequence)
+
+    def spend(self, passes_s: float, checks_s: float) -> bool:
+        """Charge a draft model's passes, if they and the verification of what they say may all be in vain."""
+        step_s = self.curves.step(1)
+        if passes_s + checks_s > self.accounts.most(step_s, step_s):
+            return False
+        self.accounts.machine -= passes_s
+        return True
 
     def explain(self) -> dict[str, object]:
         """What was decided so far and why, for metrics: plain numbers by plain names."""
@@ -101,9 +109,7 @@ class CostGovernor:
             self.accounts.book(row.sequence, step_s, drafts_s, row.accepted * plain_s)
             self._count(row, drafts_s * row.drafted / drafted if drafted else 0.0, plain_s)
         accepted = sum(row.accepted for row in answering) / max(1, len(answering))
-        # A lookup's time is below what a clock can price; a draft model's is a cost like any other.
-        model_s = report.draft_s if self.curves.draft_ms else 0.0
-        self.accounts.book_machine(step_s, drafts_s + model_s, accepted * plain_s)
+        self.accounts.book_machine(step_s, drafts_s, accepted * plain_s)
 
     def _count(self, row: SequenceReport, cost_s: float, plain_s: float) -> None:
         promised = self._promised.get(row.sequence)

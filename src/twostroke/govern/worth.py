@@ -2,28 +2,35 @@
 
 Its passes are paid before anyone knows what it will say, so the decision rests on what it has been worth so far: the
 survival that it expects, against the proposals that are to be had for nothing, at the measured cost of its passes and
-of verifying.  Where it is not worth it, it is asked now and then all the same, for at most `PROBES` of the time, since
+of verifying, and on whether the machine can afford it: drafts that nobody could verify would be lost for certain.
+Where it is not worth it, it is asked now and then all the same, for at most `PROBES` of the time, since
 only its own guesses show whether that has changed.  Knows no tokens.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 from twostroke.govern.cost import CostCurves
 
-PROBES = 0.01  # of the time, spent on asking where it does not pay
+PROBES = 0.007  # of the time, spent on asking where it does not pay
 PROBE_DEPTH = 2
 MARGIN = 1.02  # the gain in tokens per second from which it pays
 
 
 class Worth:
-    """Decides for all sequences at once; `curves` gives the costs as they are now."""
+    """Decides for all sequences at once; `curves` gives the costs as they are now.
 
-    def __init__(self, curves: Callable[[], CostCurves]) -> None:
+    `spend` is asked, and charged, before passes that pay by expectation: seconds of passes, and of verifying.
+    """
+
+    def __init__(
+        self, curves: Callable[[], CostCurves], spend: Callable[[float, float], bool] = lambda passes, checks: True
+    ) -> None:
         self.curves = curves
+        self.spend = spend
         self._credit_s = 0.0
         self._probed = -1
 
@@ -35,7 +42,7 @@ class Worth:
         curves = self.curves()
         depths = best_depths(hopes, rivals, curves)
         if depths:
-            return depths
+            return depths if self.spend(passes_s(depths, curves), checks_s(depths, len(hopes), curves)) else {}
         self._credit_s += PROBES * curves.step(max(1, len(hopes)))
         return self._probe(hopes, curves)
 
@@ -78,5 +85,24 @@ def rate(
         rival = rivals.get(sequence, 0.0)
         tokens += gain[depth - 1] if depth else rival
         rows += depth or math.ceil(rival)
+    return tokens / (curves.step(rows) + passes_s(depths, curves))
+
+
+def passes_s(depths: Mapping[int, int], curves: CostCurves) -> float:
+    """What the model's passes take: one per draft, for all sequences that want one more."""
     passes = [sum(depth > layer for depth in depths.values()) for layer in range(max(depths.values(), default=0))]
-    return tokens / (curves.step(rows) + sum(map(curves.draft, passes)))
+    return sum(map(curves.draft, passes))
+
+
+def checks_s(depths: Mapping[int, int], answering: int, curves: CostCurves) -> float:
+    """What verifying all those drafts adds to a step of so many answers."""
+    return curves.step(answering + sum(depths.values())) - curves.step(answering)
+
+
+def gain(survival: Sequence[float], curves: CostCurves) -> float:
+    """The share of a lone answer's time that a draft model of this survival should save."""
+    hopes = {0: tuple(survival)}
+    gains = {0: list(accumulate(survival))}
+    plain = rate({}, gains, {}, curves)
+    best = rate(best_depths(hopes, {}, curves), gains, {}, curves)
+    return 1.0 - plain / best if best else 0.0

@@ -23,8 +23,8 @@ from twostroke.types import Copy, Proposal, Report, Row
 DRAFT = Group("draft")
 PACE = 128  # positions of missing prompt that one step may catch up, over all sequences
 
-Repays = Callable[[int, int], bool]
-"""Whether computing so many missing positions pays, with so many tokens of the answer still to come."""
+Repays = Callable[[int, int, Sequence[float]], bool]
+"""Whether computing so many missing positions pays, with so many tokens to come and drafts that survive like that."""
 
 
 class Record(Protocol):
@@ -35,6 +35,8 @@ class Record(Protocol):
     def survival(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]: ...
 
     def forget(self, sequence: int) -> None: ...
+
+    def fade(self, namespace: str) -> None: ...
 
     def purge(self, namespace: str) -> None: ...
 
@@ -68,7 +70,7 @@ class ModelDrafter:
         space: GroupSpace,
         record: Record,
         draft_tokens: int,
-        repays: Repays = lambda behind, remaining: behind <= 8 * remaining,
+        repays: Repays = lambda behind, remaining, survival: behind <= 8 * remaining,
         pace: int = PACE,
     ) -> None:
         self.draft_tokens = draft_tokens
@@ -98,6 +100,7 @@ class ModelDrafter:
         self._record.forget(sequence)
         if draft is not None:
             self._settle(draft)
+            self._record.fade(draft.sequence.namespace)
             self._space.close(draft.table, draft.sequence.tokens, draft.computed)
 
     def purge(self, namespace: str) -> None:
@@ -110,10 +113,11 @@ class ModelDrafter:
         """The survival expected of its drafts; empty where it could not draft, or where catching up would not pay."""
         draft = self._drafts.get(sequence.id) or self._begin(sequence)
         self._settle(draft)
-        if draft.behind and not self._repays(draft.behind, sequence.remaining):
-            return ()
         depth = self._depth(sequence)
-        return self._record.survival(sequence.id, sequence.namespace, 0, depth) if depth > 0 else ()
+        survival = self._record.survival(sequence.id, sequence.namespace, 0, depth) if depth > 0 else ()
+        if survival and draft.behind and not self._repays(draft.behind, sequence.remaining, survival):
+            return ()
+        return survival
 
     def draft(self, wanted: Sequence[tuple[SequenceView, int]]) -> list[Proposal]:
         """Proposals for these sequences, each to its depth: one pass over what they lack, then one per draft."""

@@ -13,6 +13,7 @@ SEQUENCE_DECAY = 0.97  # a sequence remembers about its last thirty guesses …
 SURPRISE = 0.005  # … unless as many came true, or failed, in a row as would happen by chance this rarely
 NAMESPACE_DECAY = 0.99
 AGEING = 0.995  # of positions that a guess did not reach
+FADING = 0.8  # of what a namespace has taught, per sequence, where guesses that nobody makes cannot correct it
 SEQUENCE_WEIGHT = 6.0  # guesses of its own that count as much as the namespace's record
 NAMESPACE_WEIGHT = 8.0
 
@@ -47,6 +48,11 @@ class Rates:
         if position >= len(self.trials):
             return prior
         return min(1.0, (self.hits[position] + weight * prior) / (self.trials[position] + weight))
+
+    def fade(self, share: float) -> None:
+        """Keep only this share of all evidence."""
+        self.trials = [trials * share for trials in self.trials]
+        self.hits = [hits * share for hits in self.hits]
 
     def _count(self, i: int, success: bool) -> None:
         streak = self.streaks[i]
@@ -100,6 +106,12 @@ class Acceptance:
     def forget(self, sequence: int) -> None:
         """The sequence is gone; what it taught its namespace stays."""
         self._own.pop(sequence, None)
+
+    def fade(self, namespace: str) -> None:
+        """Believe the namespace's record a little less: a drafter that is no longer asked must get another chance."""
+        for (name, _), rates in self._shared.items():
+            if name == namespace:
+                rates.fade(FADING)
 
     def purge(self, namespace: str) -> None:
         """Forget everything a namespace has taught."""

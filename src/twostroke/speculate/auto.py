@@ -44,11 +44,19 @@ def expected(proposal: Proposal) -> float:
 
 
 class Auto:
-    """The drafter named `auto`: `free` drafters always, `model` where it is worth its time."""
+    """The drafter named `auto`: `free` drafters always, `model` where it is worth its time.
 
-    name = "auto"
+    With no free ones and another name it is a model that is asked for drafts only where they pay.
+    """
 
-    def __init__(self, free: Sequence[Drafter], model: ModelDrafter | None = None, worth: Worth | None = None) -> None:
+    def __init__(
+        self,
+        free: Sequence[Drafter],
+        model: ModelDrafter | None = None,
+        worth: Worth | None = None,
+        name: str = "auto",
+    ) -> None:
+        self.name = name
         self.free = tuple(free)
         self.model = model
         self.worth = worth
@@ -88,7 +96,13 @@ class Auto:
         hopes = {id: survival for id, s in able.items() if (survival := model.expect(s))}
         rivals = {id: expected(best[id]) if id in best else 0.0 for id in hopes}
         depths = worth(hopes, rivals) if hopes else {}
-        return model.draft([(able[id], depth) for id, depth in depths.items() if depth > 0])
+        asked = [(able[id], depth) for id, depth in depths.items() if depth > 0]
+        silent = [
+            Proposal(id, source=model.name, reason="low_acceptance" if id in hopes else "catching_up")
+            for id in able
+            if depths.get(id, 0) <= 0
+        ]
+        return [*model.draft(asked), *silent]
 
 
 def take(best: dict[int, Proposal], proposals: Sequence[Proposal]) -> None:
