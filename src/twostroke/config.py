@@ -103,7 +103,11 @@ class Settings:
     )
     draft: str | None = setting(None, "A smaller model of the same vocabulary that guesses.", group="Switches")
     draft_memory: int | None = setting(
-        None, "KV memory of the draft model; a share of --kv-memory if unset.", low=0, is_size=True, group="Switches"
+        None,
+        "KV memory of the draft model, on top of --kv-memory; if unset, for as many tokens as the target has.",
+        low=0,
+        is_size=True,
+        group="Switches",
     )
 
     threads: int | None = setting(

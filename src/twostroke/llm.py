@@ -137,9 +137,9 @@ class LLM:
             stop=self.codec.stop(stops),
             namespace=namespace,
             prefix_cache=prefix_cache,
-            speculate=None if speculate is None else check_drafter(speculate),
+            speculate=None if speculate is None else check_drafter(speculate, sorted(self.assembly.drafters)),
             draft_tokens=None if draft_tokens is None else check_draft_tokens(draft_tokens),
-            prediction=self.codec.tokenizer.encode(prediction) if prediction else (),
+            prediction=self._prediction(prediction),
         )
         return Stream(self, request, stops)
 
@@ -152,6 +152,15 @@ class LLM:
         if all(isinstance(token, int) for token in prompt):
             return tuple(token for token in prompt if isinstance(token, int))
         raise InvalidParameter("the prompt is neither text, nor token ids, nor a list of messages", param="prompt")
+
+    def _prediction(self, text: str) -> tuple[int, ...]:
+        if not isinstance(text, str):
+            raise InvalidParameter(f"prediction is {text!r}; give the text you expect", param="prediction")
+        tokens, context = self.codec.encode(text, bos=False), self.assembly.engine.context
+        if len(tokens) > context:
+            message = f"the prediction has {len(tokens)} tokens and the context is {context}; shorten it"
+            raise InvalidParameter(message, param="prediction")
+        return tokens
 
     # -- the engine ---------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,12 @@ def test_the_python_of_the_ready_line_works() -> None:
     assert done.stdout == "Hello!\n", done.stderr
 
 
+def test_the_ready_line_says_what_kv_memory_each_model_was_given() -> None:
+    line = serve.ready("m", "http://x", False, 1.0, {"target": 256 * 2**20, "draft": 96 * 2**20}).splitlines()[0]
+    assert "; 256 MiB of KV for the target model; 96 MiB of KV for the draft model;" in line
+    assert "KV" not in serve.ready("m", "http://x", False, 1.0)
+
+
 def test_a_key_is_asked_for_and_never_printed() -> None:
     text = serve.ready("m", "http://x", True, 1.0)
     assert "Bearer $TWOSTROKE_API_KEY" in text

@@ -109,6 +109,14 @@ def test_the_gauge_of_memory_is_a_share() -> None:
     assert values[("twostroke:kv_cache_usage_perc",)] == 0.25
 
 
+def test_the_memory_of_each_group_is_told() -> None:
+    metrics = Metrics("m")
+    metrics.kv_memory({"target": 2**28, "draft": 2**26})
+    found = read(metrics)
+    assert found["twostroke:kv_memory_bytes", "target"] == 2**28
+    assert found["twostroke:kv_memory_bytes", "draft"] == 2**26
+
+
 def test_a_resumed_admission_is_no_second_lookup() -> None:
     values = fold(report(row(), admitted=(admission(),)), report(row(), admitted=(admission(resumed=True),)))
     assert values[("twostroke:prefix_cache_queries_total",)] == 10

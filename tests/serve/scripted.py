@@ -64,7 +64,7 @@ class ByteText:
     vocabulary = 257
     end_ids = frozenset({END})
 
-    def encode(self, text: str) -> Sequence[int]:
+    def encode(self, text: str, *, bos: bool = True) -> Sequence[int]:
         return tuple(text.encode("utf-8"))
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> Sequence[int]:

@@ -6,7 +6,7 @@ from tests.speculate.texts import Text, report, row
 from twostroke.errors import InvalidParameter
 from twostroke.speculate import table
 from twostroke.speculate.synthetic import always
-from twostroke.speculate.table import Settings, build, build_all, check_draft_tokens, check_drafter, known
+from twostroke.speculate.table import Settings, build, build_all, check_draft_tokens, check_drafter, known, usable
 from twostroke.types import FinishReason
 
 
@@ -25,17 +25,23 @@ def test_the_synthetic_drafter_says_what_it_lacks():
 
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(InvalidParameter, match=r"unknown drafter 'ngrm'.*off.*ngram") as caught:
-        check_drafter("ngrm")
+        check_drafter("ngrm", known())
     assert caught.value.param == "speculate"
     with pytest.raises(InvalidParameter):
         build("ngrm")
 
 
 def test_a_drafter_made_elsewhere_is_known_where_it_is_named():
-    assert check_drafter("draft", extra=["draft"]) == "draft"
-    assert "draft" in known(["draft"])
+    assert check_drafter("draft", known(["draft"])) == "draft"
+    assert "draft" in usable(extra=["draft"])
     with pytest.raises(InvalidParameter):
-        check_drafter("draft")
+        check_drafter("draft", known())
+
+
+def test_the_synthetic_drafter_is_no_choice_for_those_who_have_no_oracle():
+    assert "synthetic" in known()
+    assert "synthetic" not in usable()
+    assert "synthetic" in usable(Settings(oracle=lambda sequence: [3], rates=always(1.0)))
 
 
 @pytest.mark.parametrize("value", [1, 8, 64])

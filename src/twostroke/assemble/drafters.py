@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twostroke.assemble.judge import judge_drafter
 from twostroke.assemble.seat import Seat
 from twostroke.cache.space import GroupSpace
 from twostroke.config import Settings
-from twostroke.errors import ConfigError
 from twostroke.govern.governor import CostGovernor
 from twostroke.govern.worth import Worth, gain
 from twostroke.runtime.draft import PACE, ModelDrafter
@@ -28,11 +28,7 @@ def per_request(settings: Settings, governor: CostGovernor, model: ModelDrafter 
         drafters["draft"] = Auto((), model, Worth(lambda: governor.curves, governor.spend), model.name)
         lookups = [drafters[name] for name in table.FREE]
         drafters["auto"] = Auto(lookups, model, Worth(lambda: governor.curves, governor.spend))
-    if settings.speculate not in drafters:
-        hint = "; a draft model is given with --draft" if settings.speculate == "draft" else ""
-        raise ConfigError(
-            f"unknown drafter {settings.speculate!r}; choose one of {', '.join(drafters)}{hint}", param="speculate"
-        )
+    judge_drafter(settings.speculate, drafters)
     return PerRequest(drafters, settings.speculate)
 
 

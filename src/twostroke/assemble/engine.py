@@ -26,6 +26,7 @@ from twostroke.observe.phases import Accounts, Finished
 from twostroke.runtime.draft import DRAFT, PACE
 from twostroke.runtime.machine import physical_cores
 from twostroke.runtime.runner import KernelRunner
+from twostroke.speculate.per_request import PerRequest
 
 TARGET = Group("target")
 
@@ -41,12 +42,25 @@ class Assembly:
     delivery: Delivery
     accounts: Accounts
     governor: CostGovernor
-    drafters: frozenset[str]  # names a request may ask for, "off" included
+    drafter: PerRequest
     kv_bytes: Mapping[str, int]  # by group: the draft's come on top of the target's
+
+    @property
+    def drafters(self) -> frozenset[str]:
+        """Names a request may ask for, "off" included."""
+        return frozenset(self.drafter.drafters)
 
     def clear_cache(self) -> None:
         """Forget every cached prefix that nobody is using."""
         self.space.clear()
+
+    def purge(self, namespace: str) -> None:
+        """Forget all that a namespace has left: cached prefixes, and the text and records that drafts are made from.
+
+        To be called where the engine is stepped.  Sequences that run finish, and leave nothing.
+        """
+        self.space.purge(namespace)
+        self.drafter.purge(namespace)
 
     def check(self) -> None:
         """Recount every resource; raises AssertionError where the books are wrong."""
@@ -108,5 +122,4 @@ def assemble(
         model.context,
     )
     kv_bytes = {TARGET.name: target.store.bytes} | ({DRAFT.name: draft.store.bytes} if draft else {})
-    names = frozenset(drafter.drafters)
-    return Assembly(model, settings, engine, space, delivery, accounts, governor, names, kv_bytes)
+    return Assembly(model, settings, engine, space, delivery, accounts, governor, drafter, kv_bytes)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from twostroke.assemble.judge import judge
 from twostroke.catalog import resolve
 from twostroke.config import Settings
 from twostroke.errors import ConfigError
@@ -43,13 +44,21 @@ class Model:
 def open_model(settings: Settings, progress: Progress = quiet) -> Model:
     """Find (or fetch), read and pack the model that `settings` name, and its draft model where they name one.
 
-    Raises `ModelError`, `UnknownModel`, and `ConfigError` where the two do not speak the same vocabulary.
+    Raises `ConfigError` for settings that no model could serve, before anything is looked for, and where the two do not
+    speak the same vocabulary; `ModelError`, `UnknownModel`.
     """
+    judge(settings)
     model = _open(settings.model, settings, progress)
     if settings.draft is None:
         return model
     draft = _open(settings.draft, settings, progress, model)
     return replace(model, name=settings.served_model_name or model.name, draft=draft)
+
+
+def open_codec(settings: Settings, progress: Progress = quiet) -> Codec:
+    """The text of the model that `settings` name, without its weights.  Raises `ModelError`, `UnknownModel`."""
+    path = resolve(settings.model, lambda done, total: progress("fetching", done, total), settings.mirrors)
+    return _codec(read(path).metadata)
 
 
 def _open(spec: str, settings: Settings, progress: Progress, target: Model | None = None) -> Model:

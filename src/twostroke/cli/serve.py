@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 
 from twostroke.cli.screen import progress, say, start_logging
 from twostroke.cli.version import own_version
@@ -24,7 +25,9 @@ def serve(settings: Settings) -> None:
         url = address(settings.host, socket.getsockname()[1])
         server = Server(
             service,
-            on_ready=lambda: say(ready(service.models[0], url, bool(settings.api_key), time.monotonic() - began_s)),
+            on_ready=lambda: say(
+                ready(service.models[0], url, bool(settings.api_key), time.monotonic() - began_s, service.kv_bytes)
+            ),
             on_drain=lambda running: say(draining(running, settings.drain_s)),
         )
         asyncio.run(server.serve([socket]))
@@ -44,13 +47,14 @@ def draining(running: int, limit_s: float) -> str:
     return f"stopping: {answers} may finish within {limit_s:g} s; Ctrl-C again stops at once"
 
 
-def ready(model: str, url: str, locked: bool, took_s: float) -> str:
+def ready(model: str, url: str, locked: bool, took_s: float, kv_bytes: Mapping[str, int] = {}) -> str:
     """The ready line, and two ways to talk to the server that can be copied as they are."""
     header = ' \\\n    -H "Authorization: Bearer $TWOSTROKE_API_KEY"' if locked else ""
     key = 'os.environ["TWOSTROKE_API_KEY"]' if locked else '"none"'
+    memory = "".join(f"; {size / 2**20:.0f} MiB of KV for the {group} model" for group, size in kv_bytes.items())
     imports = "import os\nfrom openai import OpenAI" if locked else "from openai import OpenAI"
     return f"""\
-Twostroke serves {model} at {url} (ready in {took_s:.1f} s; Ctrl-C stops)
+Twostroke serves {model} at {url} (ready in {took_s:.1f} s{memory}; Ctrl-C stops)
 
 curl {url}/v1/chat/completions -H "Content-Type: application/json"{header} \\
     -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello!"}}]}}'

@@ -42,6 +42,11 @@ class Metrics:
         """Also expose what a governor says of itself, and the faults that the engine put up with."""
         self._registry.register(Watched(self._model, explain, faults))
 
+    def kv_memory(self, sizes: Mapping[str, int]) -> None:
+        """Expose how many bytes of KV each group was given, the draft model's apart from the target's."""
+        for group, size in sizes.items():
+            self._kv_bytes.labels(self._model, group).set(size)
+
     def __call__(self, report: Report) -> None:
         for admission in report.admitted:
             if not admission.resumed:
@@ -167,6 +172,7 @@ class Metrics:
         self._running = self._gauge("num_requests_running", "Answers being written.")
         self._waiting = self._gauge("num_requests_waiting", "Answers waiting to start.")
         self._kv_usage = self._gauge("kv_cache_usage_perc", "Share of KV memory in use, 0 to 1.")
+        self._kv_bytes = self._gauge("kv_memory_bytes", "KV memory given at the start, by group.", ["group"])
         self._saved = self._gauge("saved_seconds", "Request seconds saved since the start, by phase.", ["phase"])
         for phase in ("prefill", "decode"):
             self._saved.labels(self._model, phase)

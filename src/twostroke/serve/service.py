@@ -43,8 +43,8 @@ class Text(Protocol):
         """Tokens that end an answer."""
         ...
 
-    def encode(self, text: str) -> Sequence[int]:
-        """A plain prompt; special strings in it stay text."""
+    def encode(self, text: str, *, bos: bool = True) -> Sequence[int]:
+        """A plain prompt, or without `bos` text that goes on; special strings in it stay text."""
         ...
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> Sequence[int]:
@@ -72,6 +72,7 @@ class Service:
     context: int  # tokens a prompt and its answer may span
     settings: Settings = field(default_factory=Settings)
     tenants: Tenants = field(default_factory=Tenants)
+    kv_bytes: Mapping[str, int] = field(default_factory=dict)  # KV memory by group
     drafters: frozenset[str] = frozenset({"off"})  # values "speculate" may take, "off" included
     metrics: Callable[[], bytes] = lambda: b""  # the Prometheus text exposition
     rejected: Callable[[str], None] = lambda reason: None  # counts requests turned away

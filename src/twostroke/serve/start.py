@@ -20,6 +20,7 @@ def start(settings: Settings, progress: Callable[[str, int, int], None], version
     metrics = Metrics(model.name)
     parts = assemble(model, settings, observers=(metrics,), sinks=(metrics.finished, log_finished))
     metrics.watch(parts.governor.explain, lambda: parts.engine.faults)
+    metrics.kv_memory(parts.kv_bytes)
     return Service(
         host=Host(parts.engine, parts.delivery, max_queue=settings.max_queue, accept=parts.accounts.accept),
         text=model.codec,
@@ -27,6 +28,7 @@ def start(settings: Settings, progress: Callable[[str, int, int], None], version
         context=parts.engine.context,
         settings=settings,
         tenants=Tenants(settings.api_key),
+        kv_bytes=parts.kv_bytes,
         drafters=parts.drafters,
         metrics=metrics.exposition,
         rejected=metrics.rejected,

@@ -78,9 +78,14 @@ def known(extra: Iterable[str] = ()) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*DRAFTERS, *sorted(installed), *extra]))
 
 
-def check_drafter(name: str, extra: Iterable[str] = ()) -> str:
-    """`name`, if a drafter is called that.  Raises `InvalidParameter` that lists the known ones."""
-    names = known(extra)
+def usable(settings: Settings = Settings(), extra: Iterable[str] = ()) -> tuple[str, ...]:
+    """The known names that these settings suffice for: `synthetic` is one only where they hold its oracle."""
+    return tuple(name for name in known(extra) if name != "synthetic" or settings.oracle)
+
+
+def check_drafter(name: str, names: Iterable[str]) -> str:
+    """`name`, if it is one of `names`.  Raises `InvalidParameter` that lists them."""
+    names = tuple(names)
     if name not in names:
         raise InvalidParameter(f"unknown drafter {name!r}; choose one of {', '.join(names)}", param="speculate")
     return name
@@ -96,7 +101,7 @@ def check_draft_tokens(value: object) -> int:
 
 def build(name: str, settings: Settings = Settings()) -> Drafter:
     """The drafter called `name`.  Raises `InvalidParameter` for an unknown name or a depth out of range."""
-    check_drafter(name)
+    check_drafter(name, known())
     check_draft_tokens(settings.draft_tokens)
     if name in DRAFTERS:
         return DRAFTERS[name](settings)
@@ -110,6 +115,5 @@ def build_all(settings: Settings = Settings()) -> dict[str, Drafter]:
 
     `synthetic` is there only if the settings hold its oracle.
     """
-    names = [name for name in known() if name != "auto" and (name != "synthetic" or settings.oracle)]
-    drafters = {name: build(name, settings) for name in names}
+    drafters = {name: build(name, settings) for name in usable(settings) if name != "auto"}
     return drafters | {"auto": Auto([drafters[name] for name in FREE])}

@@ -30,9 +30,9 @@ class Codec:
         """Tokens that end an answer."""
         return self.tokenizer.end_ids
 
-    def encode(self, text: str) -> tuple[int, ...]:
-        """A plain prompt, begun as the file asks; special strings in it stay text."""
-        return self.tokenizer.encode(text, bos=True)
+    def encode(self, text: str, *, bos: bool = True) -> tuple[int, ...]:
+        """A plain prompt, begun as the file asks, or text that goes on; special strings in it stay text."""
+        return self.tokenizer.encode(text, bos=bos)
 
     def chat(self, messages: Sequence[Mapping[str, object]]) -> tuple[int, ...]:
         """The prompt of a conversation, ready for the assistant's next words."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serve.scripted import END, service
+from tests.serve.scripted import END, ByteText, service
 from twostroke.errors import InvalidParameter, PromptTooLong, RequestError, UnknownModel
 from twostroke.serve.fields import Fields
 from twostroke.serve.openai import parse
@@ -82,6 +83,19 @@ def test_everything_that_may_be_chosen_arrives() -> None:
     assert (request.prefix_cache, request.speculate, request.draft_tokens) == (False, "ngram", 4)
     assert request.prediction == tuple(b"guess")
     assert request.stop is not None
+
+
+class Begun(ByteText):
+    """A vocabulary whose prompts begin with a token of their own."""
+
+    def encode(self, text: str, *, bos: bool = True) -> Sequence[int]:
+        return (*([END] if bos else []), *super().encode(text))
+
+
+def test_a_prediction_goes_on_and_so_begins_with_no_token_of_its_own() -> None:
+    begun = replace(service(), text=Begun())
+    request = only(chat(begun, prediction={"type": "content", "content": "guess"}))
+    assert (request.prompt, request.prediction) == ((END, *b"hello"), tuple(b"guess"))
 
 
 def test_settings_are_the_defaults_and_the_request_wins() -> None:

@@ -293,7 +293,7 @@ def _prediction(fields: Fields, service: Service) -> tuple[int, ...]:
         return ()
     if prediction.get("type") != "content":
         raise prediction.wrong("type", '"content"')
-    tokens = tuple(service.text.encode(_content(prediction)))
+    tokens = tuple(service.text.encode(_content(prediction), bos=False))
     if len(tokens) > service.context:
         raise InvalidParameter(
             f"the prediction has {len(tokens)} tokens and the context is {service.context}; shorten it",
