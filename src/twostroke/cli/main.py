@@ -12,6 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -120,6 +121,23 @@ def whatif(
 
         terms = Terms.of(measured(load({"model": model, "draft": draft}, os.environ)), draft_tokens, cost, verify)
     print(whatif(alpha, terms, draft_tokens, as_json=as_json))
+
+
+@app.command()
+@with_settings(names=("mirrors",), model="required")
+def shortlist(
+    settings: Settings,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILES]", help="Texts to count; Python's own sources if none.", show_default=False),
+    ] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Tokens of the head; several sizes if left out.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How much of a text a draft model could say with a shorter output head."""
+    from twostroke.cli.shortlist import measured, shown
+
+    print(shown(measured(settings, files or [], size), as_json=as_json))
 
 
 @app.command()
