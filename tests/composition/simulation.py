@@ -125,7 +125,7 @@ class Outcome:
         self.finished[request, choice] = reason
 
 
-def _whole(entry: Entry) -> tuple[str, list[int]]:
+def whole(entry: Entry) -> tuple[str, list[int]]:
     """The namespace and the text from its beginning that an entry stands for, lookahead included."""
     text = list(entry.text)
     node = entry.parent
@@ -200,7 +200,7 @@ class Simulation:
             cells[self.drafter.space] = self.drafter.cells
         for space, found in cells.items():
             for entry in space.index:
-                namespace, text = _whole(entry)
+                namespace, text = whole(entry)
                 wanted = digests(namespace, text)
                 start = len(text) - len(entry.text)
                 for offset in range(entry.size):

@@ -6,13 +6,15 @@ read.  So one stale, foreign or forgotten cell would make a guess differ from th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
 import pytest
 
 from tests.composition.fakes import VOCABULARY, AuditingRunner, Cells, answer, digests, pick
+from tests.composition.simulation import whole
+from tests.composition.test_faults import Fault, break_line
 from twostroke.cache.keys import Group
 from twostroke.cache.space import GroupSpace, KVSpace, Store
 from twostroke.engine.engine import Engine
@@ -62,19 +64,39 @@ def always(behind: int, remaining: int, survival: object) -> bool:
     return True
 
 
+class WrongAt(ChainRunner):
+    """Guesses the token at one place of every draft wrongly, and all other tokens as the target would."""
+
+    def __init__(self, namespaces: dict[int, str], place: int, view: Callable[[int], SequenceView]) -> None:
+        super().__init__(namespaces)
+        self.place = place
+        self.view = view
+
+    def _run(self, row: Row) -> Picks:
+        picks = super()._run(row)
+        place = row.start + len(row.tokens) - len(self.view(row.sequence).tokens)
+        return Picks(tuple((token + 1) % VOCABULARY for token in picks.tokens)) if place == self.place else picks
+
+
 class Bench:
-    """An engine on the auditing target, with the draft model beside it."""
+    """An engine on the auditing target, with the draft model beside it; `wrong` is a place it never guesses right."""
 
     def __init__(
-        self, draft_blocks: int = 64, blocks: int = 64, depth: int = 4, pace: int = 8, tokens: int = 32
+        self,
+        draft_blocks: int = 64,
+        blocks: int = 64,
+        depth: int = 4,
+        pace: int = 8,
+        tokens: int = 32,
+        wrong: int | None = None,
     ) -> None:
         self.space = KVSpace([Store(TARGET, blocks, 8), Store(DRAFT, draft_blocks)], BLOCK)
         self.scheduler = Scheduler(self.space[TARGET])
         self.namespaces: dict[int, str] = {}
         self.chain = ChainRunner(self.namespaces)
-        self.drafter = ModelDrafter(
-            self.chain, self.space[DRAFT], Acceptance(), depth, lambda behind, left, survival: True, pace
-        )
+        if wrong is not None:
+            self.chain = WrongAt(self.namespaces, wrong, self.view)
+        self.drafter = ModelDrafter(self.chain, self.space[DRAFT], Acceptance(), depth, always, pace)
         self.reports: list[Report] = []
         self.engine = Engine(
             self.scheduler,
@@ -103,6 +125,7 @@ class Bench:
             self.audit()
             for row in report.rows:
                 written[row.request].extend(row.emitted)
+        self.audit_index()
         return written
 
     def audit(self) -> None:
@@ -111,6 +134,16 @@ class Bench:
             wanted = digests(draft.sequence.namespace, known)
             if not draft.copies:
                 self.chain.cells.audit(draft.table.ids, wanted, min(draft.computed, len(known)))
+
+    def audit_index(self) -> None:
+        """What can be found holds the KV of the text it is found by, and nobody holds anything any more."""
+        space = self.space[DRAFT]
+        assert not any(space.pool.holders), "blocks are still held"
+        for entry in space.index:
+            namespace, known = whole(entry)
+            wanted = digests(namespace, known)[-len(entry.text) :]
+            found = tuple(self.chain.cells.held.get((entry.block, offset)) for offset in range(entry.size))
+            assert found == wanted[: entry.size], f"block {entry.block} does not hold what it is filed under"
 
     @property
     def drafted(self) -> int:
@@ -140,7 +173,7 @@ def test_a_drafter_that_equals_the_target_is_never_wrong() -> None:
     assert bench.accepted == bench.drafted > 15
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("depth", [1, 2, 3, 5, 8, 21, 64])
 @pytest.mark.parametrize("length", [1, 3, 4, 5, 17, 32])
 def test_every_depth_and_prompt_length(depth: int, length: int) -> None:
     bench, asked = Bench(depth=depth, tokens=7), request("a", text(length), 21)
@@ -171,9 +204,11 @@ def test_a_target_hit_without_draft_state_catches_up_a_portion_a_step() -> None:
     assert admitted.cached == 47, "the target's hit is not touched by what the drafter lacks"
 
 
-def test_nothing_is_computed_before_the_first_token() -> None:
+@pytest.mark.parametrize("length", [1, 20, 32, 33, 34, 65])
+def test_nothing_is_computed_before_the_first_token(length: int) -> None:
+    """Not even where a chunk (of 32 here) ends just before the prompt's last token: drafts could be verified then."""
     bench = Bench()
-    bench.engine.add(request("a", text(20)))
+    bench.engine.add(request("a", text(length)))
     bench.namespaces[0] = ""
     while not bench.reports or not any(row.emitted for row in bench.reports[-1].rows):
         assert bench.chain.passes == 0
@@ -206,6 +241,48 @@ def test_long_then_short_then_long_again() -> None:
     for name, length in (("a", 60), ("b", 3), ("c", 60)):
         asked = request(name, text(length, length), 10)
         assert bench.ask(asked)[name] == truth(asked)
+    assert bench.accepted == bench.drafted > 0
+
+
+@pytest.mark.parametrize("place", range(7))
+@pytest.mark.parametrize("length", [1, 4, 6, 15])
+def test_rejected_at_every_place_it_keeps_what_came_true_and_nothing_else(place: int, length: int) -> None:
+    bench = Bench(depth=7, wrong=place)
+    for name in ("cold", "warm"):
+        asked = request(name, text(length), 30)
+        assert bench.ask(asked)[name] == truth(asked)
+    kept = {row.accepted for report in bench.reports for row in report.rows if row.drafted > place}
+    assert kept == {place}
+    positions = bench.chain.positions
+    bench.ask(request("again", text(length), 1))
+    assert bench.chain.positions == positions, "an answer of one token has no use for drafts"
+
+
+def test_acceptance_does_not_depend_on_what_was_known_of_the_prompt() -> None:
+    def accepted(*before: Request) -> list[tuple[int, int]]:
+        bench = Bench(pace=64, wrong=2)
+        for asked in before:
+            bench.ask(asked)
+        bench.reports.clear()
+        bench.ask(request("a", text(40), 20))
+        return [(row.drafted, row.accepted) for report in bench.reports for row in report.rows if row.emitted]
+
+    alone = accepted()
+    assert sum(kept for _, kept in alone) > 0
+    other = request("other", text(30, 5), 10)
+    for length in (1, 7, 8, 9, 39, 40):
+        assert accepted(request("before", text(40)[:length], 9)) == alone
+        assert accepted(request("before", text(40)[:length], 9), other) == alone
+    assert accepted(request("before", text(40), 9, speculate="off")) == alone
+
+
+@pytest.mark.parametrize("choices", [2, 3])
+def test_each_choice_is_guessed_with_its_own_noise(choices: int) -> None:
+    bench, asked = Bench(), request("a", text(10), 12, choices=choices)
+    bench.ask(asked)
+    for choice in range(choices):
+        emitted = [t for r in bench.reports for row in r.rows if row.choice == choice for t in row.emitted]
+        assert emitted == answer(asked, choice, CONTEXT)[0]
     assert bench.accepted == bench.drafted > 0
 
 
@@ -259,3 +336,95 @@ def test_an_aborted_request_gives_everything_back() -> None:
     assert not bench.drafter._drafts
     space: GroupSpace = bench.space[DRAFT]
     assert space.pool.free + space.pool.idle == space.pool.size
+
+
+# -- a suite that cannot fail proves nothing ---------------------------------------------------------------------------
+
+FAULTS = [
+    Fault(
+        "the last guess counts as computed", ModelDrafter, "_settle", "min(agreed, len(draft.guesses) - 1)", "agreed"
+    ),
+    Fault(
+        "guesses are published",
+        ModelDrafter,
+        "_settle",
+        "came = draft",
+        "self._space.publish(draft.table, [*draft.sequence.tokens[: draft.started], *draft.guesses, 0],"
+        " draft.started + len(draft.guesses)); came = draft",
+    ),
+    Fault(
+        "a guess is drawn with the noise of another place",
+        ModelDrafter,
+        "_guess_row",
+        "len(guesses) - 1",
+        "len(guesses)",
+    ),
+    Fault("choices share their noise", ModelDrafter, "_guess_row", "sequence.choice)", "0)"),
+    Fault("it drafts before the first token", ModelDrafter, "expect", "== sequence.prompt_length", "< 0"),
+    Fault("a copy is never made", ModelDrafter, "_known_row", "copies=draft.copies", "copies=()"),
+    Fault("a portion has no bound", ModelDrafter, "draft", "min(lacking, 1 + left)", "lacking"),
+    Fault("cells of guesses are kept", ModelDrafter, "_settle", "self._space.trim(", "(lambda *_: None)("),
+    Fault("who has gone keeps its blocks", ModelDrafter, "forget", "self._space.close(", "(lambda *_: None)("),
+    Fault("guesses are scored one too high", ModelDrafter, "_settle", "0, agreed, agreed <", "0, agreed + 1, agreed <"),
+]
+
+
+def caught() -> str:
+    """What this file says of the code as it is now: the first complaint, or nothing."""
+    try:
+        for place in (None, 0, 1, 3):
+            test_everything_at_once(place)
+        test_each_choice_is_guessed_with_its_own_noise(2)
+        test_nothing_is_computed_before_the_first_token(33)
+        test_a_target_hit_without_draft_state_catches_up_a_portion_a_step()
+        test_what_is_scored_is_what_came_true()
+        test_cells_of_refused_guesses_are_free_for_others()
+    except AssertionError as complaint:
+        return repr(complaint)
+    return ""
+
+
+@pytest.mark.parametrize("wrong", [None, 0, 1, 3])
+def test_everything_at_once(wrong: int | None) -> None:
+    """Prompts that share beginnings and part inside blocks, asked together and again."""
+    bench = Bench(depth=5, pace=9, wrong=wrong)
+    prompts = [text(22), [*text(13), *text(8, 3)], text(6), [*text(18), 1]]
+    for turn in "ab":
+        asked = [request(f"{turn}{i}", prompt, 14) for i, prompt in enumerate(prompts)]
+        assert bench.ask(*asked) == {r.id: truth(r) for r in asked}
+    assert bench.drafted > 0
+    assert (bench.accepted == bench.drafted) == (wrong is None)
+
+
+def test_what_is_scored_is_what_came_true() -> None:
+    bench = Bench(depth=3, wrong=1)
+    bench.ask(request("a", text(9), 60))
+    first, second, _ = bench.drafter._record.survival(99, "", 0, 3)
+    assert first > 0.7
+    assert second < 0.3
+
+
+def test_cells_of_refused_guesses_are_free_for_others() -> None:
+    """Before anything is guessed anew, a sequence holds the blocks of known tokens alone."""
+    bench = Bench(depth=9, wrong=0)
+    held: list[tuple[int, int]] = []
+
+    def settled(report: Report) -> None:
+        for draft in bench.drafter._drafts.values():
+            bench.drafter.expect(draft.sequence)
+            held.append((len(draft.table.blocks), -(-draft.computed // BLOCK)))
+
+    bench.engine.observers = (*bench.engine.observers, settled)
+    bench.ask(request("a", text(6), 30))
+    assert len(held) > 20
+    assert all(blocks == needed for blocks, needed in held)
+
+
+def test_the_drafter_as_it_is_passes() -> None:
+    assert caught() == ""
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+    break_line(monkeypatch, fault)
+    assert caught() != ""

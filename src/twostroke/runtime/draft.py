@@ -110,7 +110,13 @@ class ModelDrafter:
     # -- what `auto` asks ---------------------------------------------------------------------------------------------
 
     def expect(self, sequence: SequenceView) -> tuple[float, ...]:
-        """The survival expected of its drafts; empty where it could not draft, or where catching up would not pay."""
+        """The survival expected of its drafts; empty where it could not draft, or where catching up would not pay.
+
+        Also empty before the first token is out: a prompt whose chunks end just before its last token could verify
+        drafts at once, but would wait for them.
+        """
+        if len(sequence.tokens) == sequence.prompt_length:
+            return ()
         draft = self._drafts.get(sequence.id) or self._begin(sequence)
         self._settle(draft)
         depth = self._depth(sequence)
