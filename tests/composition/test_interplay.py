@@ -6,8 +6,9 @@ compares with drafts and without asserts that there were drafts, so that none ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.composition.fakes import DraftModel, Oracle, answer, digests, pick
 from tests.composition.simulation import BLOCK, CONTEXT, Arrival, Outcome, Setting, Simulation, workload
 from twostroke.cache.keys import Keys
 from twostroke.engine.protocols import SequenceView
-from twostroke.types import Proposal, Request, SequenceReport
+from twostroke.types import FinishReason, Proposal, Request, SequenceReport
 
 DRAFTERS = [
     Setting(skill=0.0),
@@ -328,6 +329,51 @@ def test_preempted_at_every_point_and_resumed(setting: Setting, blocks: int) -> 
     outcome = simulation.ask(*(ask(str(n), text(3 + n, seed=n), 20) for n in range(5)))
     assert outcome.counts["preempted"] > 0
     assert outcome.counts["drafted"] > 0
+
+
+@pytest.mark.parametrize("point", ["before the plan", "in the pass", "as tokens are told", "as it is guessed"])
+@each_drafter
+def test_aborted_at_every_point_of_every_step(setting: Setting, point: str) -> None:
+    """Of two answers that share a prompt one leaves; the other, and a third that comes later, never notice."""
+    asked = [ask("stays", text(14), 9), ask("leaves", (*text(11), 2), 12)]
+    ended = set()
+    for moment in range(14):
+        simulation = Simulation(replace(setting, budget=9))
+        at_point(simulation, point, moment, lambda s=simulation: s.engine.abort("leaves"))
+        for request in asked:
+            simulation.engine.add(request)
+        while not simulation.engine.idle:
+            simulation.step()
+        later = ask("later", text(16), 4)
+        simulation.ask(later)
+        simulation.settle([Arrival(asked[0]), Arrival(asked[1], abort=moment), Arrival(later)])
+        ended.add(simulation.outcome.finished["leaves", 0])
+    assert ended == {FinishReason.ABORT, FinishReason.LENGTH}
+
+
+def at_point(simulation: Simulation, point: str, moment: int, action: Callable[[], None]) -> None:
+    """Have `action` done once, at this point of step number `moment`."""
+    engine, calls = simulation.engine, count()
+
+    def strike(*_: Any) -> None:
+        if next(calls) == moment:
+            action()
+
+    def struck(call: Callable[..., Any]) -> Callable[..., Any]:
+        def instead(*arguments: Any) -> Any:
+            strike()
+            return call(*arguments)
+
+        return instead
+
+    if point == "in the pass":
+        simulation.runner.hook = strike
+    elif point == "as tokens are told":
+        engine.observers = (*engine.observers, strike)
+    elif point == "as it is guessed":
+        engine.drafter.propose = struck(engine.drafter.propose)  # type: ignore[method-assign]
+    else:
+        engine.scheduler.plan = struck(engine.scheduler.plan)  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("moment", range(1, 14))
