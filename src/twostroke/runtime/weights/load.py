@@ -36,7 +36,8 @@ def load_weights(
     """Everything a decoder reads, with rotary tables for `context` positions.
 
     With `shortlist` the output matrix has only its first rows: byte-pair vocabularies number tokens in the order in
-    which merging found them, so low ids are the frequent ones.  Raises `Corrupt`.
+    which merging found them, so low ids are mostly the frequent ones (docs/speculation.md says how far that holds).
+    Raises `Corrupt`.
     """
     return _Loader(file, progress).load(config, context, shortlist)
 
