@@ -7,7 +7,8 @@ PORT   ?= 8000
 ARGS   ?=
 SOURCES := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
 
-.PHONY: serve test test-fast test-exhaustive check bench bench-speculation bench-concurrency bench-two-by-two clean
+.PHONY: serve test test-fast test-exhaustive sanitize check clean
+.PHONY: bench bench-speculation bench-concurrency bench-two-by-two
 
 $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +37,22 @@ test-fast: $(VENV)/dev
 
 test-exhaustive: $(VENV)/dev
 	$(BIN)/pytest -m exhaustive
+
+# The kernels under the address and undefined-behaviour sanitizers, in an environment of their own.  Python itself is
+# not instrumented, so the sanitizer is loaded before it, with the C++ library whose exceptions it follows.
+SANITIZED := build/sanitize
+SANITIZER := $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
+
+$(SANITIZED)/installed: $(SOURCES)
+	$(PYTHON) -m venv $(SANITIZED)/venv
+	$(SANITIZED)/venv/bin/pip install --quiet "scikit-build-core>=1.0" "nanobind>=2.4"
+	$(SANITIZED)/venv/bin/pip install --quiet --no-build-isolation -Cbuild-dir=$(SANITIZED)/cmake \
+	  -Ccmake.define.TWOSTROKE_SANITIZE=ON --editable ".[dev]"
+	touch $@
+
+sanitize: $(SANITIZED)/installed
+	LD_PRELOAD="$(SANITIZER)" ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1 \
+	  $(SANITIZED)/venv/bin/pytest -m "not model and not slow and not exhaustive" tests/runtime $(ARGS)
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -4,15 +4,36 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <new>
 
 namespace twostroke {
 namespace {
 
-constexpr size_t huge_page = size_t{2} << 20, chunk_bytes = size_t{64} << 20, alignment = 64;
+constexpr size_t alignment = 64;
 
 size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+}  // namespace
+
+#if defined(TWOSTROKE_SANITIZE)
+
+// Each weight alone, so that the address sanitizer knows where it ends.
+std::shared_ptr<uint8_t> allocate_weights(size_t bytes) {
+  const size_t need = round_up(std::max<size_t>(bytes, 1), alignment);
+  auto* p = static_cast<uint8_t*>(std::aligned_alloc(alignment, need));
+  if (!p) throw std::bad_alloc();
+  std::memset(p, 0, need);
+  return {p, std::free};
+}
+
+#else
+
+namespace {
+
+constexpr size_t huge_page = size_t{2} << 20, chunk_bytes = size_t{64} << 20;
 
 // Mapped with room to start at a huge page's border; the whole mapping goes away with the last user.
 std::shared_ptr<uint8_t> map_chunk(size_t bytes) {
@@ -45,5 +66,7 @@ std::shared_ptr<uint8_t> allocate_weights(size_t bytes) {
   chunk_used += need;
   return part;
 }
+
+#endif
 
 }  // namespace twostroke
