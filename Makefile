@@ -7,7 +7,7 @@ PORT   ?= 8000
 ARGS   ?=
 SOURCES := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
 
-.PHONY: serve test test-fast test-exhaustive sanitize check clean
+.PHONY: serve test test-fast test-exhaustive test-arm sanitize check clean
 .PHONY: bench bench-speculation bench-concurrency bench-two-by-two
 
 $(VENV)/made:
@@ -53,6 +53,21 @@ $(SANITIZED)/installed: $(SOURCES)
 sanitize: $(SANITIZED)/installed
 	LD_PRELOAD="$(SANITIZER)" ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1 \
 	  $(SANITIZED)/venv/bin/pytest -m "not model and not slow and not exhaustive" tests/runtime $(ARGS)
+
+# The kernels as programs of their own, without Python (tests/native).
+NATIVE := cmake -DCMAKE_BUILD_TYPE=Release -S tests/native -B
+BITS   := grep ^portable
+
+# Cross-compiled and emulated: the Arm path against the portable one, and the portable one against this machine's.
+test-arm:
+	$(NATIVE) build/native && cmake --build build/native --target compare_paths
+	$(NATIVE) build/arm -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/tests/native/aarch64.cmake
+	cmake --build build/arm --target compare_paths
+	build/native/compare_paths > build/native/bits
+	qemu-aarch64 -cpu max build/arm/compare_paths > build/arm/bits || { cat build/arm/bits; exit 1; }
+	cat build/arm/bits
+	$(BITS) build/native/bits > build/native/portable
+	$(BITS) build/arm/bits | diff build/native/portable -
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

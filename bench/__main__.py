@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--models", nargs="+", help="default: those whose files are here")
     parser.add_argument("--rounds", type=int, default=5, help="of interleaved measurements")
     parser.add_argument("--threads", type=int, default=physical_cores())
-    parser.add_argument("--kernels", help="force an instruction set: portable, avx2, avx512, amx")
+    parser.add_argument("--kernels", help="force an instruction set: portable, avx2, avx512, amx, neon")
     parser.add_argument("--no-peers", action="store_true", help="measure ourselves alone")
     parser.add_argument("--draft", default=SMALL, help="the draft model of `speculation`; off for none")
     parser.add_argument("--drafter", default="auto", help="what `two-by-two` switches on")

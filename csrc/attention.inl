@@ -14,7 +14,7 @@ namespace TWOSTROKE_PATH {
 #if defined(__AVX512F__)
 constexpr int tile_queries = 12, tile_width = 2;  // 24 of 32 registers accumulate
 #else
-constexpr int tile_queries = 6, tile_width = 1;  // 12 of 16 (AVX2)
+constexpr int tile_queries = 6, tile_width = 1;  // 12 of 16 (AVX2), 24 of 32 (NEON)
 #endif
 
 struct HalfCells {

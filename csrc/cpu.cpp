@@ -7,12 +7,15 @@
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace twostroke {
 namespace {
 
-const char* const names[] = {"portable", "avx2", "avx512", "amx"};
+const char* const names[] = {"portable", "avx2", "avx512", "amx", "neon"};
+constexpr int paths = 5;
 
 #if defined(__x86_64__)
 bool has_avx2() {
@@ -44,13 +47,23 @@ bool has_avx512() { return false; }
 bool has_amx() { return false; }
 #endif
 
+// Every 64-bit Arm has NEON; the path also wants its dot products, an extension of ARMv8.2.
+bool has_neon() {
+#if defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long dot_products = 1ul << 20;  // HWCAP_ASIMDDP
+  return getauxval(AT_HWCAP) & dot_products;
+#else
+  return false;
+#endif
+}
+
 bool supported(Path path) {
-  static const bool have[] = {true, has_avx2(), has_avx512(), has_amx()};
+  static const bool have[paths] = {true, has_avx2(), has_avx512(), has_amx(), has_neon()};
   return have[static_cast<int>(path)];
 }
 
 Path best() {
-  for (Path p : {Path::amx, Path::avx512, Path::avx2})
+  for (Path p : {Path::neon, Path::amx, Path::avx512, Path::avx2})
     if (supported(p)) return p;
   return Path::portable;
 }
@@ -62,7 +75,7 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 Path parse(const std::string& name) {
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < paths; i++)
     if (name == names[i] && supported(static_cast<Path>(i))) return static_cast<Path>(i);
   throw std::invalid_argument("kernel path '" + name +
                               "' is not available here; choose one of: " + joined(supported_paths()));
@@ -86,7 +99,7 @@ std::string path_name(Path path) { return names[static_cast<int>(path)]; }
 
 std::vector<std::string> supported_paths() {
   std::vector<std::string> all;
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < paths; i++)
     if (supported(static_cast<Path>(i))) all.emplace_back(names[i]);
   return all;
 }

@@ -7,14 +7,14 @@
 
 namespace twostroke {
 
-enum class Path { portable, avx2, avx512, amx };
+enum class Path { portable, avx2, avx512, amx, neon };
 
 // The path in use. The first call reads TWOSTROKE_KERNELS; throws std::invalid_argument if it names a path this machine
 // lacks.
 Path kernel_path();
 
-// Force a path by name: "portable", "avx2", "avx512" or "amx". Throws std::invalid_argument if unknown or not supported
-// here. Not to be called while a kernel runs.
+// Force a path by name: "portable", "avx2", "avx512", "amx" or "neon". Throws std::invalid_argument if unknown or not
+// supported here. Not to be called while a kernel runs.
 void set_kernel_path(const std::string& name);
 
 std::string path_name(Path path);

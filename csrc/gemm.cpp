@@ -55,6 +55,8 @@ const GemmKernels& gemm_kernels() {
 #if defined(__x86_64__)
   static const GemmKernels* const all[] = {&gemm_portable, &gemm_avx2, &gemm_avx512, &gemm_amx};
   return *all[static_cast<int>(kernel_path())];
+#elif defined(__aarch64__)
+  return kernel_path() == Path::neon ? gemm_neon : gemm_portable;
 #else
   return gemm_portable;
 #endif

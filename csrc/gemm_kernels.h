@@ -42,6 +42,8 @@ struct GemmKernels {
 extern const GemmKernels gemm_portable;
 #if defined(__x86_64__)
 extern const GemmKernels gemm_avx2, gemm_avx512, gemm_amx;
+#elif defined(__aarch64__)
+extern const GemmKernels gemm_neon;
 #endif
 
 const GemmKernels& gemm_kernels();  // of the path in use

@@ -34,16 +34,20 @@ set(TWOSTROKE_SOURCES
 set(TWOSTROKE_AVX2_SOURCES gemm_avx2.cpp kernels_avx2.cpp)
 set(TWOSTROKE_AVX512_SOURCES gemm_avx512.cpp kernels_avx512.cpp)
 set(TWOSTROKE_AMX_SOURCES gemm_amx.cpp)
+set(TWOSTROKE_NEON_SOURCES gemm_neon.cpp kernels_neon.cpp)
 
 set(TWOSTROKE_AVX2_FLAGS -mavx2 -mfma -mf16c -mbmi2)
 set(TWOSTROKE_AVX512_FLAGS
   ${TWOSTROKE_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
   -Wno-maybe-uninitialized -Wno-uninitialized)  # GCC 12 warns inside its own intrinsics
 set(TWOSTROKE_AMX_FLAGS ${TWOSTROKE_AVX512_FLAGS} -mamx-tile -mamx-int8)
+set(TWOSTROKE_NEON_FLAGS -march=armv8.2-a+dotprod)
 
 set(TWOSTROKE_SETS)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(TWOSTROKE_SETS AVX2 AVX512 AMX)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+  set(TWOSTROKE_SETS NEON)
 endif()
 
 list(TRANSFORM TWOSTROKE_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

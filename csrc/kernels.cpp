@@ -15,6 +15,8 @@ const Kernels& kernels() {
     default:
       return kernels_avx512;
   }
+#elif defined(__aarch64__)
+  return kernel_path() == Path::neon ? kernels_neon : kernels_portable;
 #else
   return kernels_portable;
 #endif

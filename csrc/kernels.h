@@ -76,7 +76,7 @@ struct Kernels {
   float (*log)(float x);
 };
 
-extern const Kernels kernels_portable, kernels_avx2, kernels_avx512;
+extern const Kernels kernels_portable, kernels_avx2, kernels_avx512, kernels_neon;
 const Kernels& kernels();  // of the path in use
 
 }  // namespace twostroke

@@ -1,8 +1,9 @@
 // Sixteen virtual lanes, the same on every instruction set.
 //
 // Each function is one IEEE operation (or one exact conversion) per lane, so code written on these types gives the same
-// bits whether a lane block is one AVX-512 register, two AVX2 registers or a plain array.  Included only by the files
-// that are compiled once per path; everything lives in a namespace of that path so that no code leaks between them.
+// bits whether a lane block is one AVX-512 register, two of AVX2, four of NEON or a plain array.  Included only by the
+// files that are compiled once per path; everything lives in a namespace of that path so that no code leaks between
+// them.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -11,6 +12,8 @@
 #define TWOSTROKE_PATH path_avx512
 #elif defined(__AVX2__)
 #define TWOSTROKE_PATH path_avx2
+#elif defined(TWOSTROKE_NEON)  // asked for by its file: every 64-bit Arm compiler has it on
+#define TWOSTROKE_PATH path_neon
 #else
 #define TWOSTROKE_PATH path_portable
 #endif
@@ -21,6 +24,8 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 #pragma GCC diagnostic pop
+#elif defined(TWOSTROKE_NEON)
+#include <arm_neon.h>
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
@@ -145,6 +150,95 @@ INLINE F load_byte(const int8_t* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))),
           _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8))))};
 }
+
+#elif defined(TWOSTROKE_NEON)
+
+struct F { float32x4_t a, b, c, d; };
+struct I { uint32x4_t a, b, c, d; };
+struct M { uint32x4_t a, b, c, d; };
+
+#define EACH1(f, x) {f(x.a), f(x.b), f(x.c), f(x.d)}
+#define EACH2(f, x, y) {f(x.a, y.a), f(x.b, y.b), f(x.c, y.c), f(x.d, y.d)}
+#define EACH3(f, x, y, z) {f(x.a, y.a, z.a), f(x.b, y.b, z.b), f(x.c, y.c, z.c), f(x.d, y.d, z.d)}
+
+INLINE F load(const float* p) { return {vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)}; }
+INLINE void store(float* p, F x) {
+  vst1q_f32(p, x.a), vst1q_f32(p + 4, x.b), vst1q_f32(p + 8, x.c), vst1q_f32(p + 12, x.d);
+}
+INLINE F all(float x) { return {vdupq_n_f32(x), vdupq_n_f32(x), vdupq_n_f32(x), vdupq_n_f32(x)}; }
+INLINE F add(F x, F y) { return EACH2(vaddq_f32, x, y); }
+INLINE F sub(F x, F y) { return EACH2(vsubq_f32, x, y); }
+INLINE F mul(F x, F y) { return EACH2(vmulq_f32, x, y); }
+INLINE F div(F x, F y) { return EACH2(vdivq_f32, x, y); }
+INLINE F fma(F x, F y, F z) { return EACH3(vfmaq_f32, z, x, y); }
+INLINE M less(F x, F y) { return EACH2(vcltq_f32, x, y); }
+INLINE M at_most(F x, F y) { return EACH2(vcleq_f32, x, y); }
+INLINE F select(M m, F x, F y) { return EACH3(vbslq_f32, m, x, y); }
+INLINE F max(F x, F y) { return select(less(y, x), x, y); }  // not vmaxq: a NaN on the left gives y, as on x86
+INLINE I load(const int32_t* p) {
+  const auto* u = reinterpret_cast<const uint32_t*>(p);
+  return {vld1q_u32(u), vld1q_u32(u + 4), vld1q_u32(u + 8), vld1q_u32(u + 12)};
+}
+INLINE void store(int32_t* p, I x) {
+  auto* u = reinterpret_cast<uint32_t*>(p);
+  vst1q_u32(u, x.a), vst1q_u32(u + 4, x.b), vst1q_u32(u + 8, x.c), vst1q_u32(u + 12, x.d);
+}
+INLINE I all(int32_t x) {
+  const uint32x4_t v = vdupq_n_u32(static_cast<uint32_t>(x));
+  return {v, v, v, v};
+}
+INLINE M first(int n) {
+  const int32_t numbers[lanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const I lane = load(numbers), bound = all(n < 0 ? 0 : n);
+  return EACH2(vcltq_u32, lane, bound);
+}
+INLINE bool any(M m) { return vmaxvq_u32(vorrq_u32(vorrq_u32(m.a, m.b), vorrq_u32(m.c, m.d))) != 0; }
+INLINE I add(I x, I y) { return EACH2(vaddq_u32, x, y); }
+INLINE I sub(I x, I y) { return EACH2(vsubq_u32, x, y); }
+INLINE I bit_and(I x, I y) { return EACH2(vandq_u32, x, y); }
+INLINE I bit_or(I x, I y) { return EACH2(vorrq_u32, x, y); }
+INLINE I bit_xor(I x, I y) { return EACH2(veorq_u32, x, y); }
+template <int n> INLINE I shift_left(I x) {
+  return {vshlq_n_u32(x.a, n), vshlq_n_u32(x.b, n), vshlq_n_u32(x.c, n), vshlq_n_u32(x.d, n)};
+}
+template <int n> INLINE I shift_right(I x) {
+  return {vshrq_n_u32(x.a, n), vshrq_n_u32(x.b, n), vshrq_n_u32(x.c, n), vshrq_n_u32(x.d, n)};
+}
+INLINE float32x4_t to_float4(uint32x4_t x) { return vcvtq_f32_s32(vreinterpretq_s32_u32(x)); }
+INLINE F to_float(I x) { return EACH1(to_float4, x); }
+INLINE I bits(F x) { return EACH1(vreinterpretq_u32_f32, x); }
+INLINE F from_bits(I x) { return EACH1(vreinterpretq_f32_u32, x); }
+INLINE void wide_product4(uint32x4_t a, uint32x4_t b, uint32x4_t& high, uint32x4_t& low) {
+  const uint32x4_t front = vreinterpretq_u32_u64(vmull_u32(vget_low_u32(a), vget_low_u32(b)));
+  const uint32x4_t back = vreinterpretq_u32_u64(vmull_high_u32(a, b));
+  low = vuzp1q_u32(front, back);
+  high = vuzp2q_u32(front, back);
+}
+INLINE void wide_product(I x, I y, I& high, I& low) {
+  wide_product4(x.a, y.a, high.a, low.a);
+  wide_product4(x.b, y.b, high.b, low.b);
+  wide_product4(x.c, y.c, high.c, low.c);
+  wide_product4(x.d, y.d, high.d, low.d);
+}
+INLINE F load_half(const uint16_t* p) {
+  const float16x8_t low = vreinterpretq_f16_u16(vld1q_u16(p)), high = vreinterpretq_f16_u16(vld1q_u16(p + 8));
+  return {vcvt_f32_f16(vget_low_f16(low)), vcvt_high_f32_f16(low), vcvt_f32_f16(vget_low_f16(high)),
+          vcvt_high_f32_f16(high)};
+}
+INLINE void store_half(uint16_t* p, F x) {
+  vst1q_u16(p, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(x.a), x.b)));
+  vst1q_u16(p + 8, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(x.c), x.d)));
+}
+INLINE F load_byte(const int8_t* p) {
+  const int8x16_t x = vld1q_s8(p);
+  const int16x8_t low = vmovl_s8(vget_low_s8(x)), high = vmovl_high_s8(x);
+  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
+          vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))};
+}
+
+#undef EACH1
+#undef EACH2
+#undef EACH3
 
 #else
 
