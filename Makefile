@@ -7,7 +7,7 @@ PORT   ?= 8000
 ARGS   ?=
 SOURCES := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
 
-.PHONY: serve test test-fast test-exhaustive test-arm sanitize check clean
+.PHONY: serve test test-fast test-exhaustive test-arm sanitize fuzz check clean
 .PHONY: bench bench-speculation bench-concurrency bench-two-by-two
 
 $(VENV)/made:
@@ -68,6 +68,13 @@ test-arm:
 	cat build/arm/bits
 	$(BITS) build/native/bits > build/native/portable
 	$(BITS) build/arm/bits | diff build/native/portable -
+
+# SECONDS of random weights, under the sanitizers.
+SECONDS ?= 60
+SEED    ?= 1
+fuzz:
+	$(NATIVE) build/fuzz -DTWOSTROKE_SANITIZE=ON && cmake --build build/fuzz --target fuzz_pack
+	build/fuzz/fuzz_pack -max_total_time=$(SECONDS) -seed=$(SEED)
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .
