@@ -53,7 +53,9 @@ INLINE F max(F a, F b) { return {_mm512_max_ps(a.v, b.v)}; }
 INLINE M less(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 INLINE M at_most(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)}; }
 INLINE F select(M m, F a, F b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
-INLINE M first(int n) { return {static_cast<__mmask16>(n >= lanes ? 0xffffu : (1u << n) - 1u)}; }
+INLINE M first(int n) {  // none of them if n is negative
+  return {static_cast<__mmask16>(n >= lanes ? 0xffffu : n <= 0 ? 0u : (1u << n) - 1u)};
+}
 INLINE bool any(M m) { return m.v != 0; }
 INLINE I load(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
 INLINE void store(int32_t* p, I a) { _mm512_storeu_si512(p, a.v); }

@@ -273,6 +273,13 @@ void draws(Results& out) {
     }
 }
 
+// Equal logits all along a vocabulary: what lies behind the cut must be left out, however far.
+void ties(Results& out) {
+  const std::vector<float> logits(200, 1.0f);
+  for (uint64_t seed = 0; seed < 50; seed++)
+    out.keep(static_cast<int64_t>(sample(logits.data(), 200, {1.0f, 3, 1.0f, 0.0f, {seed, 0, 0}})));
+}
+
 struct Work {
   const char* name;
   void (*perform)(Results&);
@@ -283,7 +290,7 @@ const Work works[] = {
     {"quantisation", quantised}, {"row operations", row_operations},
     {"exp and log", functions}, {"cells", cells},
     {"attention", attention},   {"noise", noise},
-    {"draws", draws},
+    {"draws", draws},           {"ties", ties},
 };
 
 Results perform(const Work& work, const std::string& path) {

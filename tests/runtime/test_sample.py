@@ -166,6 +166,11 @@ class TestDefinition:
             assert sample(logits[None], [how]) == [expected]
         kernels.set_kernel_path(before)
 
+    def test_a_tie_at_the_cut_goes_to_the_lowest_ids(self, path: str) -> None:
+        """However far behind the cut, in lane blocks of its own, an equal logit lies."""
+        rows = [Choice(1.0, top_k=3, seed=s) for s in range(500)]
+        assert set(sample(np.zeros((500, 200), np.float32), rows)) == {0, 1, 2}
+
     def test_masked_tokens_are_never_drawn(self) -> None:
         logits = np.full((500, 300), -np.inf, np.float32)
         logits[:, [3, 299]] = 0.0
