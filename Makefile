@@ -39,7 +39,8 @@ test-exhaustive: $(VENV)/dev
 	$(BIN)/pytest -m exhaustive
 
 # The kernels under the address and undefined-behaviour sanitizers, in an environment of their own.  Python itself is
-# not instrumented, so the sanitizer is loaded before it, with the C++ library whose exceptions it follows.
+# not instrumented, so the sanitizer is loaded before it, with the C++ library whose exceptions it follows.  A report
+# ends the run, so pytest must not keep what the process itself prints.
 SANITIZED := build/sanitize
 SANITIZER := $(shell $(CXX) -print-file-name=libasan.so) $(shell $(CXX) -print-file-name=libstdc++.so)
 
@@ -52,7 +53,7 @@ $(SANITIZED)/installed: $(SOURCES)
 
 sanitize: $(SANITIZED)/installed
 	LD_PRELOAD="$(SANITIZER)" ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1 \
-	  $(SANITIZED)/venv/bin/pytest -m "not model and not slow and not exhaustive" tests/runtime $(ARGS)
+	  $(SANITIZED)/venv/bin/pytest --capture=sys -m "not model and not slow and not exhaustive" tests/runtime $(ARGS)
 
 # The kernels as programs of their own, without Python (tests/native).
 NATIVE := cmake -DCMAKE_BUILD_TYPE=Release -S tests/native -B
