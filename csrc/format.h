@@ -34,6 +34,16 @@ enum class Type : uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, 
 constexpr int tile_rows = 16;
 constexpr int nibble_bytes = 256, fifth_bytes = 64, pair_bytes = 128, byte_bytes = 512, scale_block_bytes = 192;
 
+constexpr bool is_float(Type t) { return t == Type::f32 || t == Type::f16 || t == Type::bf16; }
+constexpr bool is_five(Type t) { return t == Type::q5_0 || t == Type::q5_1 || t == Type::q5_k; }
+constexpr bool has_minimum(Type t) { return t == Type::q4_1 || t == Type::q5_1; }
+constexpr bool is_affine(Type t) { return t == Type::q4_k || t == Type::q5_k; }  // with six-bit scales and minimums
+
+// Bytes of a body that hold 32 inputs of the 16 rows.
+constexpr int unit_bytes(Type t) {
+  return t == Type::q8_0 ? byte_bytes : nibble_bytes + (is_five(t) ? fifth_bytes : t == Type::q6_k ? pair_bytes : 0);
+}
+
 struct Format {
   Type type;
   int ggml;  // the file's type number

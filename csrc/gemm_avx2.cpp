@@ -6,6 +6,7 @@
 // * 127).
 #include <immintrin.h>
 
+#include "by_type.h"
 #include "gemm_kernels.h"
 #include "quantize_row.h"
 
@@ -29,13 +30,6 @@ TWOSTROKE_INLINE __m256i broadcast4(const void* p) {
 // Shift 16-bit lanes left (positive) or right; callers mask away what crosses bytes.
 TWOSTROKE_INLINE __m256i shift(__m256i v, int left) {
   return left >= 0 ? _mm256_slli_epi16(v, left) : _mm256_srli_epi16(v, -left);
-}
-
-constexpr bool is_five(Type t) { return t == Type::q5_0 || t == Type::q5_1 || t == Type::q5_k; }
-constexpr bool has_minimum(Type t) { return t == Type::q4_1 || t == Type::q5_1; }
-
-constexpr int unit_bytes(Type t) {
-  return t == Type::q8_0 ? byte_bytes : nibble_bytes + (is_five(t) ? fifth_bytes : t == Type::q6_k ? pair_bytes : 0);
 }
 
 // Ask for what lies 8 KB ahead, from memory to the L2 cache; once per tile is enough, as its first half meets the first
@@ -242,9 +236,9 @@ void tile(const Span& s, int64_t n, int64_t m) {
   for (int half = 0; half < 2 && n * tile_rows + half * half_rows < s.rows; half++) {
     __m256 acc[M];
     for (auto& v : acc) v = _mm256_setzero_ps();
-    if constexpr (T == Type::f32 || T == Type::f16 || T == Type::bf16)
+    if constexpr (is_float(T))
       float_half<T, M>(s, p, half, m, acc);
-    else if constexpr (T == Type::q4_k || T == Type::q5_k)
+    else if constexpr (is_affine(T))
       affine_half<T, M>(s, p, half, m, acc);
     else if constexpr (T == Type::q6_k)
       q6_k_half<T, M>(s, p, half, m, acc);
@@ -254,28 +248,17 @@ void tile(const Span& s, int64_t n, int64_t m) {
   }
 }
 
-// All rows of one tile while it is in cache: fours, then what is left.
-template <Type T>
-void multiply_type(const Span& s) {
-  for (int64_t n = s.first; n < s.last; n++) {
-    int64_t m = 0;
-    for (; m + 4 <= s.M; m += 4) tile<T, 4>(s, n, m);
-    if (s.M - m == 3) tile<T, 3>(s, n, m);
-    if (s.M - m == 2) tile<T, 2>(s, n, m);
-    if (s.M - m == 1) tile<T, 1>(s, n, m);
+struct Products {
+  // All rows of one tile while it is in cache.
+  template <Type T>
+  static void run(const Span& s) {
+    for (int64_t n = s.first; n < s.last; n++)
+      in_fours(s.M, [&](auto rows, int64_t m) { tile<T, decltype(rows)::value>(s, n, m); });
   }
-}
-
-void multiply(const Span& s) {
-  static void (*const by_type[])(const Span&) = {
-      multiply_type<Type::f32>,  multiply_type<Type::f16>,  multiply_type<Type::bf16>, multiply_type<Type::q4_0>,
-      multiply_type<Type::q4_1>, multiply_type<Type::q5_0>, multiply_type<Type::q5_1>, multiply_type<Type::q8_0>,
-      multiply_type<Type::q4_k>, multiply_type<Type::q5_k>, multiply_type<Type::q6_k>};
-  by_type[static_cast<int>(s.type)](s);
-}
+};
 
 }  // namespace
 
-const GemmKernels gemm_avx2 = {multiply, quantize_row_g32, quantize_row_g256};
+const GemmKernels gemm_avx2 = {multiply_by_type<Products>, quantize_row_g32, quantize_row_g256};
 
 }  // namespace twostroke

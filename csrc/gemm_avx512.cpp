@@ -5,6 +5,7 @@
 // next from memory is fetched evenly between the products of all rows, or reading and multiplying would take turns.
 //
 // Sub-block scales of the K types are applied in integers: one 32-bit product per sub-block, row and output.
+#include "by_type.h"
 #include "quantize_row.h"
 #include "simd512.h"
 
@@ -15,9 +16,7 @@ constexpr int block_rows = 8;                // activation rows that are multipl
 constexpr int pass_rows = 256;               // rows whose outputs are kept while a tile is read
 constexpr int64_t cached_bytes = 512 << 10;  // of activations, so that they stay in the L2 cache from tile to tile
 
-constexpr bool is_affine(Type t) { return t == Type::q4_k || t == Type::q5_k; }
 constexpr bool is_super(Type t) { return is_affine(t) || t == Type::q6_k; }
-constexpr bool is_float(Type t) { return t == Type::f32 || t == Type::f16 || t == Type::bf16; }
 
 constexpr int part_units = 8;  // units of 32 inputs in the 256 that meet all rows
 
@@ -224,16 +223,6 @@ void float_tile(const Span& s, int64_t n, int64_t m) {
   for (int r = 0; r < M; r++) store_row(s, n, m + r, acc[r]);
 }
 
-// Rows of floats in fours, then what is left.
-template <Type T>
-void float_rows(const Span& s, int64_t n) {
-  int64_t m = 0;
-  for (; m + 4 <= s.M; m += 4) float_tile<T, 4>(s, n, m);
-  if (s.M - m == 3) float_tile<T, 3>(s, n, m);
-  if (s.M - m == 2) float_tile<T, 2>(s, n, m);
-  if (s.M - m == 1) float_tile<T, 1>(s, n, m);
-}
-
 // Rows of one pass over the tiles: as many as stay in cache, in passes as even as can be.
 int64_t rows_per_pass(const Span& s) {
   const int64_t fitting = cached_bytes / s.x.pitch;
@@ -243,27 +232,22 @@ int64_t rows_per_pass(const Span& s) {
   return blocks < pass_rows ? blocks : pass_rows;
 }
 
-template <Type T>
-void multiply_type(const Span& s) {
-  if constexpr (is_float(T)) {
-    for (int64_t n = s.first; n < s.last; n++) float_rows<T>(s, n);
-  } else {
-    const int64_t each = rows_per_pass(s);
-    for (int64_t m = 0; m < s.M; m += each)
-      for (int64_t n = s.first; n < s.last; n++) multiply_tile<T>(s, n, m, s.M - m < each ? s.M - m : each);
+struct Products {
+  template <Type T>
+  static void run(const Span& s) {
+    if constexpr (is_float(T)) {
+      for (int64_t n = s.first; n < s.last; n++)
+        in_fours(s.M, [&](auto rows, int64_t m) { float_tile<T, decltype(rows)::value>(s, n, m); });
+    } else {
+      const int64_t each = rows_per_pass(s);
+      for (int64_t m = 0; m < s.M; m += each)
+        for (int64_t n = s.first; n < s.last; n++) multiply_tile<T>(s, n, m, s.M - m < each ? s.M - m : each);
+    }
   }
-}
-
-void multiply(const Span& s) {
-  static void (*const by_type[])(const Span&) = {
-      multiply_type<Type::f32>,  multiply_type<Type::f16>,  multiply_type<Type::bf16>, multiply_type<Type::q4_0>,
-      multiply_type<Type::q4_1>, multiply_type<Type::q5_0>, multiply_type<Type::q5_1>, multiply_type<Type::q8_0>,
-      multiply_type<Type::q4_k>, multiply_type<Type::q5_k>, multiply_type<Type::q6_k>};
-  by_type[static_cast<int>(s.type)](s);
-}
+};
 
 }  // namespace
 
-const GemmKernels gemm_avx512 = {multiply, quantize_row_g32, quantize_row_g256};
+const GemmKernels gemm_avx512 = {multiply_by_type<Products>, quantize_row_g32, quantize_row_g256};
 
 }  // namespace twostroke

@@ -5,6 +5,7 @@
 // their offset (8, 16, 32).  An accumulator is kept for each of the 16 rows, so a tile is read once.
 #include <arm_neon.h>
 
+#include "by_type.h"
 #include "gemm_kernels.h"
 #include "quantize_row.h"
 
@@ -14,13 +15,6 @@ namespace {
 #define TWOSTROKE_INLINE inline __attribute__((always_inline))
 
 constexpr int line = 64, quarters = 4, quarter_rows = 4, quarter_line = 16;
-
-constexpr bool is_five(Type t) { return t == Type::q5_0 || t == Type::q5_1 || t == Type::q5_k; }
-constexpr bool has_minimum(Type t) { return t == Type::q4_1 || t == Type::q5_1; }
-
-constexpr int unit_bytes(Type t) {
-  return t == Type::q8_0 ? byte_bytes : nibble_bytes + (is_five(t) ? fifth_bytes : t == Type::q6_k ? pair_bytes : 0);
-}
 
 // How many times minus8 makes up for the offset of the codes; Q8_0 has none, its bytes are signed.
 constexpr int offset_eighths(Type t) { return t == Type::q4_0 ? 1 : t == Type::q5_0 ? 2 : 0; }
@@ -232,9 +226,9 @@ template <Type T, int M>
 void tile(const Span& s, int64_t n, int64_t m) {
   const uint8_t* p = s.tiles + n * s.stride;
   Accumulators<M> acc = {};
-  if constexpr (T == Type::f32 || T == Type::f16 || T == Type::bf16)
+  if constexpr (is_float(T))
     float_tile<T, M>(s, p, m, acc);
-  else if constexpr (T == Type::q4_k || T == Type::q5_k)
+  else if constexpr (is_affine(T))
     affine_tile<T, M>(s, p, m, acc);
   else if constexpr (T == Type::q6_k)
     q6_k_tile<T, M>(s, p, m, acc);
@@ -243,28 +237,17 @@ void tile(const Span& s, int64_t n, int64_t m) {
   for (int r = 0; r < M; r++) store_row(s, n, m + r, acc.v[r]);
 }
 
-// All rows of one tile while it is in cache: fours, then what is left.
-template <Type T>
-void multiply_type(const Span& s) {
-  for (int64_t n = s.first; n < s.last; n++) {
-    int64_t m = 0;
-    for (; m + 4 <= s.M; m += 4) tile<T, 4>(s, n, m);
-    if (s.M - m == 3) tile<T, 3>(s, n, m);
-    if (s.M - m == 2) tile<T, 2>(s, n, m);
-    if (s.M - m == 1) tile<T, 1>(s, n, m);
+struct Products {
+  // All rows of one tile while it is in cache.
+  template <Type T>
+  static void run(const Span& s) {
+    for (int64_t n = s.first; n < s.last; n++)
+      in_fours(s.M, [&](auto rows, int64_t m) { tile<T, decltype(rows)::value>(s, n, m); });
   }
-}
-
-void multiply(const Span& s) {
-  static void (*const by_type[])(const Span&) = {
-      multiply_type<Type::f32>,  multiply_type<Type::f16>,  multiply_type<Type::bf16>, multiply_type<Type::q4_0>,
-      multiply_type<Type::q4_1>, multiply_type<Type::q5_0>, multiply_type<Type::q5_1>, multiply_type<Type::q8_0>,
-      multiply_type<Type::q4_k>, multiply_type<Type::q5_k>, multiply_type<Type::q6_k>};
-  by_type[static_cast<int>(s.type)](s);
-}
+};
 
 }  // namespace
 
-const GemmKernels gemm_neon = {multiply, quantize_row_g32, quantize_row_g256};
+const GemmKernels gemm_neon = {multiply_by_type<Products>, quantize_row_g32, quantize_row_g256};
 
 }  // namespace twostroke

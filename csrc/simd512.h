@@ -23,14 +23,6 @@ TWOSTROKE_INLINE __m512i shift(__m512i v, int left) {
   return left > 0 ? _mm512_slli_epi16(v, left) : left < 0 ? _mm512_srli_epi16(v, -left) : v;
 }
 
-constexpr bool is_five(Type t) { return t == Type::q5_0 || t == Type::q5_1 || t == Type::q5_k; }
-constexpr bool has_minimum(Type t) { return t == Type::q4_1 || t == Type::q5_1; }
-
-// Bytes of the body that hold 32 inputs.
-constexpr int unit_bytes(Type t) {
-  return t == Type::q8_0 ? byte_bytes : nibble_bytes + (is_five(t) ? fifth_bytes : t == Type::q6_k ? pair_bytes : 0);
-}
-
 // Quad i of 32 inputs, its codes unsigned, except Q8_0's, which stay signed; `i` is a constant once loops are unrolled.
 template <Type T>
 TWOSTROKE_INLINE __m512i quad(const uint8_t* body, int i) {

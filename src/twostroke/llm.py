@@ -16,6 +16,7 @@ from typing import Any, Self
 from twostroke.assemble import Assembly, Progress, assemble, open_model, quiet
 from twostroke.config import Settings
 from twostroke.errors import InternalError, InvalidParameter
+from twostroke.speculate.prediction import check_prediction
 from twostroke.speculate.table import check_draft_tokens, check_drafter
 from twostroke.text.codec import Codec
 from twostroke.types import Done, Event, FinishReason, Phases, Request, Sampling
@@ -156,11 +157,7 @@ class LLM:
     def _prediction(self, text: str) -> tuple[int, ...]:
         if not isinstance(text, str):
             raise InvalidParameter(f"prediction is {text!r}; give the text you expect", param="prediction")
-        tokens, context = self.codec.encode(text, bos=False), self.assembly.engine.context
-        if len(tokens) > context:
-            message = f"the prediction has {len(tokens)} tokens and the context is {context}; shorten it"
-            raise InvalidParameter(message, param="prediction")
-        return tokens
+        return check_prediction(self.codec.encode(text, bos=False), self.assembly.engine.context)
 
     # -- the engine ---------------------------------------------------------------------------------------------------
 

@@ -12,10 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from twostroke.engine.protocols import SequenceView
+from twostroke.errors import InvalidParameter
 from twostroke.speculate.lookup import NO_MATCH, Guess
 from twostroke.types import Report
 
 LONGEST = 8  # tokens compared to find the way again; after as many on end the way counts as safe
+
+
+def check_prediction(tokens: Sequence[int], context: int) -> tuple[int, ...]:
+    """`tokens`, if an answer could be as long.  Raises `InvalidParameter` with both numbers."""
+    if len(tokens) > context:
+        message = f"the prediction has {len(tokens)} tokens and the context is {context}; shorten it"
+        raise InvalidParameter(message, param="prediction")
+    return tuple(tokens)
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from twostroke.config import OPTIONS
 from twostroke.errors import InvalidParameter, PromptTooLong, UnknownModel
 from twostroke.serve.fields import Fields, ids, shown
 from twostroke.serve.service import Service
+from twostroke.speculate.prediction import check_prediction
 from twostroke.types import Request, Sampling
 
 MAX_STOPS = 4
@@ -293,13 +294,7 @@ def _prediction(fields: Fields, service: Service) -> tuple[int, ...]:
         return ()
     if prediction.get("type") != "content":
         raise prediction.wrong("type", '"content"')
-    tokens = tuple(service.text.encode(_content(prediction), bos=False))
-    if len(tokens) > service.context:
-        raise InvalidParameter(
-            f"the prediction has {len(tokens)} tokens and the context is {service.context}; shorten it",
-            param="prediction",
-        )
-    return tokens
+    return check_prediction(service.text.encode(_content(prediction), bos=False), service.context)
 
 
 def _include_usage(fields: Fields, stream: bool) -> bool:
