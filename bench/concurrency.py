@@ -1,14 +1,14 @@
 """Several answers at once, over HTTP on this machine: our server beside llama.cpp's with as many slots, in one run.
 
-Prompts are stretches of the standard library's sources, no two with a common beginning, so that nothing is cached.
-Both servers are asked by the same client for the same token ids.
+Prompts are stretches of the standard library's sources that share no text, so that nothing is cached or known.  All
+servers are asked by the same client for the same token ids; each is new for every measurement.
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from twostroke.text.tokenizer import Tokenizer
 
 SIZES = (1, 2, 4, 8, 16)
 PROMPT, OUTPUT = 512, 128  # tokens
+DISTINCT = 16  # tokens in which the beginnings of two prompts differ
 MODULES = ("argparse", "datetime", "decimal", "doctest", "inspect", "subprocess", "tarfile", "typing")
 
 
@@ -41,7 +42,8 @@ def run(
     name: str, path: Path, threads: int, peers: Sequence[Peer], rounds: int, sizes: Sequence[int] = SIZES
 ) -> Result:
     """Measure; a server is started anew for every size and round, with that many slots."""
-    prompts = _prompts(path)
+    tokenizer = Tokenizer.from_metadata(read(path).metadata)
+    texts = [tokenizer.encode(document(module, 10**9, len)) for module in MODULES]
     starts: dict[str, Callable[[int], AbstractContextManager[int]]] = {
         "twostroke": lambda slots: _ours(path, threads, slots, "off"),
         "twostroke, speculating": lambda slots: _ours(path, threads, slots, "auto"),
@@ -49,7 +51,9 @@ def run(
     if peers:
         starts[peers[0].label] = lambda slots: serving(peers[0], path, threads, slots, PROMPT + OUTPUT + 64)
     measures = {
-        f"{server} {size}": _measure(start, prompts, size) for server, start in starts.items() for size in sizes
+        f"{server} {size}": _measure(start, stretches(texts), size)
+        for server, start in starts.items()
+        for size in sizes
     }
     return Result(name, tuple(starts), interleave(measures, rounds))
 
@@ -60,15 +64,18 @@ def _ours(path: Path, threads: int, slots: int, drafter: str) -> AbstractContext
     return wire.server([*command, "--max-sequences", str(slots), "--speculate", drafter], port)
 
 
-def _prompts(path: Path) -> Iterator[list[int]]:
-    """Endless prompts of `PROMPT` tokens with different beginnings."""
-    tokenizer = Tokenizer.from_metadata(read(path).metadata)
-    whole = 10**9
-    texts = [list(tokenizer.encode(document(module, whole, len))) for module in MODULES]
-    for begin in itertools.count(0, 97):
-        for text in texts:
-            offset = begin % (len(text) - PROMPT)
-            yield text[offset : offset + PROMPT]
+def stretches(texts: Iterable[Sequence[int]], length: int = PROMPT) -> Iterator[list[int]]:
+    """Parts of `length` tokens that do not overlap, no two with the same first tokens, of one text after the other."""
+    parts = itertools.zip_longest(*(_cut(text, length) for text in texts))
+    begun: set[tuple[int, ...]] = set()
+    for part in itertools.chain.from_iterable(parts):
+        if part is not None and (head := tuple(part[:DISTINCT])) not in begun:
+            begun.add(head)
+            yield part
+
+
+def _cut(text: Sequence[int], length: int) -> Iterator[list[int]]:
+    return (list(text[i : i + length]) for i in range(0, len(text) - length + 1, length))
 
 
 def _measure(start: Callable[[int], AbstractContextManager[int]], prompts: Iterator[list[int]], size: int) -> Measure:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from twostroke.assemble import Assembly
-from twostroke.types import Delta, Done, Event, FinishReason, Phases, Request, Sampling
+from twostroke.types import Done, Event, FinishReason, Phases, Request, Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,21 @@ class Session:
         base = Request(f"bench-{self._requests}", tuple(prompt), max_tokens, Sampling())
         return replace(base, **fields)  # type: ignore[arg-type]
 
-    def submit(self, request: Request) -> deque[Event]:
-        """Queue a request; its events will appear in the answer."""
+    def submit(self, request: Request) -> deque[tuple[float, Event]]:
+        """Queue a request; its events will appear in the answer, each with the seconds since now.
+
+        An event counts from when it is handed out, as for a client: a step goes on to guess about the next one.
+        """
         request = replace(request, arrived_s=time.monotonic())
-        events: deque[Event] = deque()
+        began = time.perf_counter()
+        events: deque[tuple[float, Event]] = deque()
+
+        def take(batch: Sequence[Event]) -> None:
+            now = time.perf_counter() - began
+            events.extend((now, event) for event in batch)
+
         self.assembly.accounts.accept(request)
-        self.assembly.delivery.accept(request, events.extend)
+        self.assembly.delivery.accept(request, take)
         self.assembly.engine.add(request)
         return events
 
@@ -69,23 +78,17 @@ class Session:
 
     def run(self, request: Request) -> Outcome:
         """One request from beginning to end, alone.  Raises RuntimeError where the engine failed it."""
-        began = time.perf_counter()
         events = self.submit(request)
         tokens: list[int] = []
         first = last = 0.0
         while True:
             self.step()
-            now = time.perf_counter() - began
             while events:
-                event = events.popleft()
+                now, event = events.popleft()
                 if isinstance(event, Done):
                     return _finished(event, tokens, first, last)
-                tokens.extend(_tokens(event))
+                tokens.extend(event.tokens)
                 first, last = first or now, now
-
-
-def _tokens(event: Delta) -> tuple[int, ...]:
-    return event.tokens
 
 
 def _finished(done: Done, tokens: Sequence[int], first: float, last: float) -> Outcome:

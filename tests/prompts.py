@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from twostroke.text.codec import Codec
 
 BLOCK = 16
+DOCUMENT = 17 * BLOCK  # tokens: just beyond the 256 keys that attention takes at once
 
 
 def twelve_prompts(codec: Codec) -> list[tuple[int, ...]]:
@@ -42,8 +43,7 @@ def twelve_prompts(codec: Codec) -> list[tuple[int, ...]]:
 
 def rag_documents(codec: Codec) -> Sequence[tuple[int, ...]]:
     """One document under three questions each, diverging one token before, at, and after a block's border."""
-    document = codec.encode(inspect.getdoc(textwrap.TextWrapper) or "")
+    document = codec.encode(inspect.getdoc(textwrap.TextWrapper) or "")[: DOCUMENT + 1]
     question = codec.encode("\n\nQuestion: what does `width` mean?\nAnswer:")
     other = codec.encode("\n\nSummarise the text above in one sentence:")
-    border = len(document) // BLOCK * BLOCK
-    return [document[: border + shift] + tail for shift in (-1, 0, 1) for tail in (question, other)]
+    return [document[: DOCUMENT + shift] + tail for shift in (-1, 0, 1) for tail in (question, other)]

@@ -37,3 +37,13 @@ def test_without_a_peer_the_page_says_so() -> None:
 def test_a_server_that_failed_is_named() -> None:
     failed = Samples(samples(ours1=[20.0, 20.0]).taken, {f"{PEER} 1": "it died"})
     assert f"{PEER} 1: not measured, it died." in concurrency.markdown(Result("model", ("twostroke", PEER), failed))
+
+
+def test_prompts_share_no_text_and_no_beginning() -> None:
+    licence = [7] * 4
+    texts = [[*licence, *range(100, 130)], [*licence, *range(200, 220)], range(300, 302)]
+    prompts = list(concurrency.stretches(texts, 4))
+    assert prompts[:3] == [licence, [100, 101, 102, 103], [200, 201, 202, 203]]
+    told = [token for prompt in prompts for token in prompt]
+    assert len(told) == len(licence) + 28 + 20
+    assert len({tuple(prompt) for prompt in prompts}) == len(prompts)
