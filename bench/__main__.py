@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import concurrency, gemm, machine, overhead, report, speculation, speed, two_by_two, workload
+from bench import concurrency, gemm, machine, never_worse, overhead, report, speculation, speed, two_by_two, workload
 from bench.llama import peers
 from bench.models import fetched, load
 from twostroke import catalog
@@ -160,6 +160,14 @@ def _speculation(chosen: argparse.Namespace) -> Outcome:
     return "\n".join(body), {"result": result}
 
 
+def _never_worse(chosen: argparse.Namespace) -> Outcome:
+    name = (chosen.models or [SMALL])[0]
+    settings = _settings(chosen, name, context=never_worse.CONTEXT)
+    prompts = workload.committed(["chat"], chosen.questions or never_worse.QUESTIONS)
+    result = never_worse.run(load(settings), settings, prompts, never_worse.CURVES)
+    return _heading(chosen) + "\n" + never_worse.markdown(result), {"result": result}
+
+
 def _concurrency(chosen: argparse.Namespace) -> Outcome:
     name = (chosen.models or [SMALL])[0]
     path = catalog.resolve(name)
@@ -173,6 +181,7 @@ COMMANDS: Mapping[str, Command] = {
     "two-by-two": _two_by_two,
     "speculation": _speculation,
     "concurrency": _concurrency,
+    "never-worse": _never_worse,
 }
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from bench import report
         "concurrency --models a --rounds 2",
         "two-by-two --questions 1",
         "speculation --models a --questions 2",
+        "never-worse --models a",
     ],
 )
 def test_a_table_carries_the_command_that_made_it(typed: str) -> None:
@@ -35,6 +36,7 @@ def test_settings_that_do_not_change_the_measurement_are_left_out() -> None:
         ("--kernels avx2", command.PERFORMANCE, "speed-avx2"),
         ("speculation", command.PERFORMANCE, "speculation"),
         ("concurrency", command.PERFORMANCE, "concurrency"),
+        ("never-worse", command.PERFORMANCE, "never-worse"),
         ("two-by-two", command.README, "two-by-two"),
     ],
 )

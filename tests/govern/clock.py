@@ -192,19 +192,3 @@ class SyntheticModel:
 
     def forget(self, sequence: int) -> None:
         self.inner.forget(sequence)
-
-
-class Constant:
-    """The governor to beat: always k drafts, and a budget like the other's."""
-
-    def __init__(self, k: int, tokens: int = 512) -> None:
-        self.k, self.tokens = k, tokens
-
-    def price(self, proposals: Sequence[Proposal], view: object) -> Limits:
-        drafts = {
-            p.sequence: Proposal(p.sequence, p.tokens[: self.k], p.survival[: self.k], p.source) for p in proposals
-        }
-        return Limits(self.tokens + sum(len(p.tokens) for p in drafts.values()), 16, drafts)
-
-    def observe(self, report: Report) -> None:
-        pass

@@ -1,4 +1,4 @@
-"""The governors and the drafters in the real engine, on the runner that audits every cell it reads."""
+"""The governor and the drafters in the real engine, on the runner that audits every cell it reads."""
 
 from itertools import count
 
@@ -6,8 +6,8 @@ import pytest
 
 from tests.composition.simulation import TARGET, Setting, Simulation, workload
 from twostroke.engine.engine import Engine
+from twostroke.engine.null import FixedLimits
 from twostroke.govern.cost import CostCurves
-from twostroke.govern.fixed import FixedDepth
 from twostroke.govern.governor import CostGovernor
 from twostroke.govern.governor import Settings as Choices
 from twostroke.speculate.per_request import PerRequest
@@ -39,7 +39,7 @@ class Governed(Simulation):
 
 
 def governors(setting):
-    yield FixedDepth(4, curves=CHEAP, step_ms=1e6, tokens=setting.budget, sequences=setting.sequences)
+    yield FixedLimits(setting.budget, setting.sequences, draft_tokens=4)
     choices = Choices(step_ms=1e6, tokens=setting.budget, sequences=setting.sequences)
     yield CostGovernor(CHEAP, choices)
 
@@ -114,7 +114,7 @@ def test_another_namespace_gains_nothing_from_it():
     """Draft by draft, what one tenant sees does not depend on what others asked before."""
 
     def drafted(namespaces):
-        simulation = Governed(Setting(), "suffix", FixedDepth(4))
+        simulation = Governed(Setting(), "suffix", FixedLimits(draft_tokens=4))
         for i, namespace in enumerate(namespaces):
             simulation.ask(Request(id=f"r{i}", prompt=(1, 2, 3, 4, 5, 6), max_tokens=24, namespace=namespace))
         reports = simulation.outcome.reports

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.govern.clock import TRUTH, Constant, Job, Machine, SyntheticModel, synthetic
+from tests.govern.clock import TRUTH, Job, Machine, SyntheticModel, synthetic
+from twostroke.engine.null import FixedLimits
 from twostroke.govern.account import GRANT
 from twostroke.govern.cost import SEED, CostCurves
 from twostroke.govern.governor import CostGovernor, Settings
@@ -38,7 +39,7 @@ def governed(rates, work, truth=TRUTH, curves=None, seats=16):
 
 
 def plain(work, truth=TRUTH, seats=16):
-    return time(Constant(0), always(0.0), work, truth, seats)
+    return time(constant(0), always(0.0), work, truth, seats)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -47,6 +48,11 @@ def test_with_nothing_accepted_the_whole_run_takes_at_most_two_percent_longer(ma
     truth = MACHINES[machine]
     on = governed(always(0.0), jobs(batch, output=128), truth)
     assert on <= 1.02 * plain(jobs(batch, output=128), truth)
+
+
+def constant(k):
+    """The governor to beat: always k drafts."""
+    return FixedLimits(draft_tokens=k)
 
 
 def best_constant(rates, truth, output):
@@ -78,7 +84,7 @@ def test_a_rate_that_changes_with_the_position_is_found_too(rates):
 @pytest.mark.parametrize("batch", [2, 4, 8])
 @pytest.mark.parametrize("rate", [0.3, 0.7, 1.0])
 def test_in_a_batch_it_is_within_five_percent_of_the_best_constant_depth(batch, rate):
-    best = min(time(Constant(k), always(rate), jobs(batch, output=400)) for k in (0, 1, 2, 3, 4, 8, 16))
+    best = min(time(constant(k), always(rate), jobs(batch, output=400)) for k in (0, 1, 2, 3, 4, 8, 16))
     assert governed(always(rate), jobs(batch, output=400)) <= 1.05 * best
 
 
@@ -88,7 +94,7 @@ def turning(at, before, after):
 
 def test_a_text_that_stops_being_predictable_costs_little():
     rates = turning(300, 0.95, 0.0)
-    ideal = time(Constant(8), always(0.95), jobs(1, output=300)) + plain(jobs(1, prompt=1, output=300))
+    ideal = time(constant(8), always(0.95), jobs(1, output=300)) + plain(jobs(1, prompt=1, output=300))
     assert governed(rates, jobs(1, output=600)) <= 1.05 * ideal
 
 
@@ -194,8 +200,8 @@ def test_a_machine_that_drifts_by_a_third_is_followed():
     def run(governor, rates):
         return Machine(governor, synthetic(rates), truth).run(jobs(1, output=600))
 
-    assert run(CostGovernor(TRUTH), always(0.0)) <= 1.02 * run(Constant(0), always(0.0))
-    assert run(CostGovernor(TRUTH), always(0.7)) <= 1.07 * min(run(Constant(k), always(0.7)) for k in range(2, 7))
+    assert run(CostGovernor(TRUTH), always(0.0)) <= 1.02 * run(constant(0), always(0.0))
+    assert run(CostGovernor(TRUTH), always(0.7)) <= 1.07 * min(run(constant(k), always(0.7)) for k in range(2, 7))
 
 
 @pytest.mark.parametrize(("machine", "most"), [("measured", 1.02), ("flat", 1.02), ("stairs", 1.02), ("steep", 1.1)])
@@ -253,7 +259,7 @@ def with_model(rate, work, draft_ms, k=None):
     """A run with a draft model beside a lookup that never finds anything; with `k`, always so many drafts of it."""
     truth = replace(TRUTH, draft_ms={1: draft_ms, 8: 2 * draft_ms})
     model = SyntheticModel(always(rate), truth)
-    governor = CostGovernor(truth) if k is None else Constant(k)
+    governor = CostGovernor(truth) if k is None else constant(k)
     worth = Worth(lambda: truth) if k is None else lambda hopes, rivals: dict.fromkeys(hopes, k)
     drafter = Auto([synthetic(always())], model, worth)
     return Machine(governor, drafter, lambda now: truth, model=model).run(work)

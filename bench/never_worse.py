@@ -1,0 +1,185 @@
+"""Speculation against speculation off, and the governor against constant depths, at acceptance rates that are set.
+
+A model's own answers are recorded with speculation off; a synthetic drafter then replays them, right with given rates
+by position.  Every mode is an engine of its own over the same weights, and all write the same answer at the same time:
+each in turn for `STRIDE` tokens, in an order that changes, so that a machine whose speed drifts treats them alike.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from bench import report
+from bench.embedded import Session
+from bench.rounds import Spread
+from bench.workload import Prompt
+from twostroke.assemble import Model, assemble
+from twostroke.config import Settings
+from twostroke.engine.null import FixedLimits
+from twostroke.speculate.lookup import LookupDrafter
+from twostroke.speculate.synthetic import Synthetic, always, recorded
+from twostroke.types import Done, Event
+
+OUTPUT, STRIDE = 256, 16  # tokens
+QUESTIONS, CONTEXT = 8, 1024
+DEPTHS = (1, 2, 3, 4, 6, 8, 12)  # constant ones, against which the governor is held
+MOST = 16  # drafts that the governor may choose
+CURVES: Mapping[str, tuple[float, ...]] = {  # acceptance by position; the last holds for all that follow
+    "0": (0.0,),
+    "0.3": (0.3,),
+    "0.6": (0.6,),
+    "0.8": (0.8,),
+    "0.95": (0.95,),
+    "0.95, 0.8, 0.5, 0.2, 0.05": (0.95, 0.8, 0.5, 0.2, 0.05),
+}
+OFF, GOVERNED = "off", "governed"
+NAME = Synthetic.name
+
+Answers = Mapping[tuple[tuple[int, ...], int], Sequence[int]]  # by prompt and choice
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Seconds per answer by curve and mode, aligned by prompt."""
+
+    model: str
+    taken: Mapping[str, Mapping[str, Sequence[float]]]
+
+    def ratio(self, curve: str, mode: str, than: str) -> Spread:
+        """mode ÷ than, answer by answer."""
+        taken = self.taken[curve]
+        return Spread.of([a / b for a, b in zip(taken[mode], taken[than], strict=True)])
+
+    def total(self, curve: str, mode: str) -> float:
+        """Seconds of all answers."""
+        return sum(self.taken[curve][mode])
+
+    def best(self, curve: str) -> str:
+        """The constant depth with the least time over all answers; none at all is one, too."""
+        return min([OFF, *map(constant, DEPTHS)], key=lambda mode: self.total(curve, mode))
+
+
+def constant(depth: int) -> str:
+    """The mode that always verifies so many drafts."""
+    return f"k = {depth}"
+
+
+@dataclass(slots=True)
+class Runner:
+    """One mode: its engine, and the answer that it is writing."""
+
+    session: Session
+    speculate: str
+    events: deque[tuple[float, Event]] = field(default_factory=deque)
+    written: list[int] = field(default_factory=list)
+    done: bool = True
+    seconds: float = 0.0
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        """Read the prompt; what follows is timed."""
+        fields = {"speculate": self.speculate, "prefix_cache": False}
+        self.events = self.session.submit(self.session.request(prompt, OUTPUT, **fields))
+        self.written, self.done, self.seconds = [], False, 0.0
+        while not self.written:
+            self._step()
+
+    def advance(self) -> None:
+        """Write `STRIDE` tokens more, or to the end."""
+        enough = len(self.written) + STRIDE
+        began = perf_counter()
+        while not self.done and len(self.written) < enough:
+            self._step()
+        self.seconds += perf_counter() - began
+
+    def _step(self) -> None:
+        self.session.step()
+        while self.events:
+            _, event = self.events.popleft()
+            if isinstance(event, Done):
+                self.done = True
+            else:
+                self.written.extend(event.tokens)
+
+
+def run(model: Model, settings: Settings, prompts: Sequence[Prompt], curves: Mapping[str, tuple[float, ...]]) -> Result:
+    """Every prompt under every curve.  Raises AssertionError where a mode answers differently."""
+    texts = [model.codec.chat(prompt.messages) for prompt in prompts]
+    recorder = _runner(model, settings, OFF, _drafter({}, (0.0,)))
+    answers = {(text, 0): _record(recorder, text) for text in texts}
+    taken = {}
+    for curve, rates in curves.items():
+        # Engines of their own: what one curve taught or earned is not spent under the next.
+        modes = (OFF, GOVERNED, *map(constant, DEPTHS))
+        runners = {mode: _runner(model, settings, mode, _drafter(answers, rates)) for mode in modes}
+        taken[curve] = _under(runners, answers)
+        print(f"  acceptance {curve}", file=sys.stderr, flush=True)
+    return Result(model.name, taken)
+
+
+def _drafter(answers: Answers, rates: tuple[float, ...]) -> LookupDrafter:
+    return LookupDrafter(Synthetic(recorded(answers), always(*rates)), MOST)
+
+
+def _runner(model: Model, settings: Settings, mode: str, drafter: LookupDrafter) -> Runner:
+    assembly = assemble(model, replace(settings, draft_tokens=MOST, max_sequences=1))
+    assembly.drafter.drafters[NAME] = drafter
+    if mode not in (OFF, GOVERNED):
+        assembly.engine.governor = FixedLimits(draft_tokens=int(mode.rpartition(" ")[2]))
+    return Runner(Session(assembly), OFF if mode == OFF else NAME)
+
+
+def _under(runners: Mapping[str, Runner], answers: Answers) -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = {mode: [] for mode in runners}
+    for (prompt, _), answer in answers.items():
+        _race(runners, prompt)
+        for mode, runner in runners.items():
+            assert runner.written == answer, f"{mode} answers differently"
+            taken[mode].append(runner.seconds)
+    return taken
+
+
+def _record(runner: Runner, prompt: Sequence[int]) -> Sequence[int]:
+    runner.begin(prompt)
+    while not runner.done:
+        runner.advance()
+    return list(runner.written)
+
+
+def _race(runners: Mapping[str, Runner], prompt: Sequence[int]) -> None:
+    order = list(runners.values())
+    shuffle = random.Random(1).shuffle
+    for runner in order:
+        runner.begin(prompt)
+    while not all(runner.done for runner in order):
+        shuffle(order)
+        for runner in order:
+            runner.advance()
+
+
+def markdown(result: Result) -> str:
+    """One row per curve: the governor against off and against the best constant depth, and all depths against off."""
+    head = ["acceptance by position", "governed ÷ off", "best constant", "governed ÷ best", *map(constant, DEPTHS)]
+    answers = len(next(iter(result.taken.values()))[OFF])
+    lines = [
+        f"{result.model}: {answers} answers of {OUTPUT} tokens, one at a time. Time to write them; medians (p10–p90)"
+        " over answers. The last columns are constant depths over off, all answers together.\n",
+        report.table(head, [_row(result, curve) for curve in result.taken]),
+    ]
+    return "\n".join(lines)
+
+
+def _row(result: Result, curve: str) -> list[str]:
+    best = result.best(curve)
+    off = result.total(curve, OFF)
+    return [
+        curve,
+        report.spread(result.ratio(curve, GOVERNED, OFF)),
+        best,
+        report.spread(result.ratio(curve, GOVERNED, best)),
+        *(report.number(result.total(curve, constant(depth)) / off) for depth in DEPTHS),
+    ]
