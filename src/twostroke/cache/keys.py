@@ -26,7 +26,11 @@ class Group:
 
 def digest(*fields: bytes) -> bytes:
     """SHA-256 over length-prefixed fields: 32 bytes."""
-    return sha256(b"".join(len(field).to_bytes(8, "little") + field for field in fields)).digest()
+    name = sha256()
+    for field in fields:
+        name.update(len(field).to_bytes(8, "little"))
+        name.update(field)
+    return name.digest()
 
 
 def packed(tokens: Sequence[int]) -> bytes:
