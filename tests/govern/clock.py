@@ -174,6 +174,9 @@ class SyntheticModel:
         self.inner = synthetic(rates, deepest)
         self.curves, self.deepest, self.spent_s = curves, deepest, 0.0
 
+    def catch_up(self, jobs: Sequence[Job]) -> frozenset[int]:
+        return frozenset()
+
     def expect(self, job: Job) -> tuple[float, ...]:
         return self.inner.acceptance.survival(job.id, job.namespace, 0, min(self.deepest, job.remaining - 1))
 

@@ -6,8 +6,9 @@ read.  So one stale, foreign or forgotten cell would make a guess differ from th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -19,10 +20,11 @@ from twostroke.cache.keys import Group
 from twostroke.cache.space import GroupSpace, KVSpace, Store
 from twostroke.engine.engine import Engine
 from twostroke.engine.null import FixedLimits
-from twostroke.engine.protocols import SequenceView
+from twostroke.engine.protocols import Drafter, SequenceView
 from twostroke.engine.scheduler import Scheduler
-from twostroke.runtime.draft import DRAFT, ModelDrafter
+from twostroke.runtime.draft import DRAFT, PAUSE, ModelDrafter
 from twostroke.speculate.acceptance import Acceptance
+from twostroke.speculate.auto import Auto
 from twostroke.types import Picks, Proposal, Report, Request, Row, Sampling
 
 TARGET = Group("target")
@@ -64,6 +66,11 @@ def always(behind: int, remaining: int, survival: object) -> bool:
     return True
 
 
+def to_full_depth(hopes: Mapping[int, tuple[float, ...]], rivals: object) -> dict[int, int]:
+    """Every draft is worth its time."""
+    return {sequence: len(survival) for sequence, survival in hopes.items()}
+
+
 class WrongAt(ChainRunner):
     """Guesses the token at one place of every draft wrongly, and all other tokens as the target would."""
 
@@ -101,7 +108,7 @@ class Bench:
         self.engine = Engine(
             self.scheduler,
             AuditingRunner(BLOCK, self.view),
-            self.drafter,
+            Auto((), self.drafter, to_full_depth, self.drafter.name),
             FixedLimits(tokens, 4, depth),
             (self.reports.append,),
             lambda: 0.0,
@@ -204,15 +211,48 @@ def test_a_target_hit_without_draft_state_catches_up_a_portion_a_step() -> None:
     assert admitted.cached == 47, "the target's hit is not touched by what the drafter lacks"
 
 
+@pytest.mark.parametrize("pace", [8, 64])
 @pytest.mark.parametrize("length", [1, 20, 32, 33, 34, 65])
-def test_nothing_is_computed_before_the_first_token(length: int) -> None:
+def test_nothing_is_computed_before_the_first_token(length: int, pace: int) -> None:
     """Not even where a chunk (of 32 here) ends just before the prompt's last token: drafts could be verified then."""
-    bench = Bench()
+    bench = Bench(pace=pace)
     bench.engine.add(request("a", text(length)))
     bench.namespaces[0] = ""
     while not bench.reports or not any(row.emitted for row in bench.reports[-1].rows):
         assert bench.chain.passes == 0
         bench.engine.step()
+
+
+def test_passes_that_only_catch_up_are_bounded_and_priced_by_nobody() -> None:
+    bench = Bench(pace=5)
+    bench.ask(request("a", text(48), 20, speculate="off"))
+    priced: list[int] = []
+
+    def worth(hopes: Mapping[int, tuple[float, ...]], rivals: object) -> dict[int, int]:
+        priced.append(bench.chain.positions)
+        return to_full_depth(hopes, rivals)
+
+    bench.engine.drafter = Auto((), bench.drafter, worth, bench.drafter.name)
+    positions: list[int] = []
+    bench.engine.observers = (*bench.engine.observers, lambda report: positions.append(bench.chain.positions))
+    bench.ask(request("b", text(48), 30))
+    assert priced[0] >= 48 - 5
+    steps = [after - before for before, after in pairwise(positions)]
+    assert max(steps) <= 1 + 5 + 4
+    assert bench.accepted == bench.drafted > 0
+
+
+def test_whether_catching_up_pays_is_asked_now_and_then() -> None:
+    bench, asked = Bench(), 0
+
+    def repays(behind: int, remaining: int, survival: object) -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    bench.drafter._repays = repays
+    bench.ask(request("a", text(20), 40))
+    assert 40 // PAUSE - 1 <= asked <= 40 // PAUSE + 1
 
 
 def test_where_catching_up_does_not_pay_it_stays_silent() -> None:
@@ -289,8 +329,7 @@ def test_each_choice_is_guessed_with_its_own_noise(choices: int) -> None:
 def test_a_wrong_draft_is_scored_and_its_cells_are_written_over() -> None:
     """Every second guess is spoiled after it was drawn, so rejection strikes at every depth."""
     bench = Bench(depth=4)
-    spoil = Spoiler(bench.drafter)
-    bench.engine.drafter = spoil
+    bench.engine.drafter = Spoiler(bench.engine.drafter)
     asked = request("a", text(11), 40)
     assert bench.ask(asked)["a"] == truth(asked)
     assert 0 < bench.accepted < bench.drafted
@@ -302,7 +341,7 @@ class Spoiler:
     name = "spoiler"
     groups = (DRAFT,)
 
-    def __init__(self, drafter: ModelDrafter) -> None:
+    def __init__(self, drafter: Drafter) -> None:
         self.drafter = drafter
         self.random = Random(3)
 
@@ -361,8 +400,9 @@ FAULTS = [
     ),
     Fault("choices share their noise", ModelDrafter, "_guess_row", "sequence.choice)", "0)"),
     Fault("it drafts before the first token", ModelDrafter, "expect", "== sequence.prompt_length", "< 0"),
+    Fault("it catches up before the first token", ModelDrafter, "catch_up", "> s.prompt_length", "> 0"),
     Fault("a copy is never made", ModelDrafter, "_known_row", "copies=draft.copies", "copies=()"),
-    Fault("a portion has no bound", ModelDrafter, "draft", "min(lacking, 1 + left)", "lacking"),
+    Fault("a portion has no bound", ModelDrafter, "_portions", "min(lacking, 1 + left)", "lacking"),
     Fault("cells of guesses are kept", ModelDrafter, "_settle", "self._space.trim(", "(lambda *_: None)("),
     Fault("who has gone keeps its blocks", ModelDrafter, "forget", "self._space.close(", "(lambda *_: None)("),
     Fault("guesses are scored one too high", ModelDrafter, "_settle", "0, agreed, agreed <", "0, agreed + 1, agreed <"),
@@ -375,7 +415,8 @@ def caught() -> str:
         for place in (None, 0, 1, 3):
             test_everything_at_once(place)
         test_each_choice_is_guessed_with_its_own_noise(2)
-        test_nothing_is_computed_before_the_first_token(33)
+        for pace in (8, 64):
+            test_nothing_is_computed_before_the_first_token(33, pace)
         test_a_target_hit_without_draft_state_catches_up_a_portion_a_step()
         test_what_is_scored_is_what_came_true()
         test_cells_of_refused_guesses_are_free_for_others()

@@ -13,8 +13,12 @@ class Model:
 
     name, groups = "draft", ("a group",)
 
-    def __init__(self, hope):
+    def __init__(self, hope, reading=()):
         self.hope, self.wanted, self.forgotten, self.heard = hope, [], [], 0
+        self.reading = frozenset(reading)
+
+    def catch_up(self, sequences):
+        return self.reading & {s.id for s in sequences}
 
     def expect(self, sequence):
         return self.hope
@@ -157,3 +161,18 @@ def test_a_model_alone_goes_by_its_own_name_and_is_asked_only_where_it_is_worth_
 def test_a_model_that_cannot_draft_yet_says_so():
     (proposal,) = Auto((), Model(()), lambda hopes, rivals: {}, "draft").propose([Text()])
     assert (proposal.tokens, proposal.reason) == ((), "catching_up")
+
+
+def test_who_is_still_catching_up_is_not_priced():
+    """Its passes bring no drafts yet: charging them would empty the books before the first one."""
+    asked = []
+
+    def worth(hopes, rivals):
+        asked.append(dict(hopes))
+        return dict.fromkeys(hopes, 1)
+
+    auto = Auto((), Model((0.9,), reading={1}), worth, "draft")
+    proposals = {p.sequence: p for p in auto.propose([Text(id=1), Text(id=2)])}
+    assert asked == [{2: (0.9,)}]
+    assert proposals[1].reason == "catching_up"
+    assert proposals[2].tokens

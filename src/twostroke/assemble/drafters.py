@@ -18,7 +18,7 @@ from twostroke.speculate.per_request import PerRequest
 
 EXPECTED_ANSWER = 256  # tokens that an answer without a limit is believed to have left, at most
 LEAST_GAIN = 0.007  # share of the time that catching up may take where little is expected: a look, now and then
-EXPECTED_AGREEMENT = 0.7  # of a draft model with its target, before any was seen
+EXPECTED_AGREEMENT = 0.8  # of a draft model with its target, before any was seen
 
 
 def per_request(settings: Settings, governor: CostGovernor, model: ModelDrafter | None) -> PerRequest:

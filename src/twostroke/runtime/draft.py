@@ -22,6 +22,7 @@ from twostroke.types import Copy, Proposal, Report, Row
 
 DRAFT = Group("draft")
 PACE = 128  # positions of missing prompt that one step may catch up, over all sequences
+PAUSE = 8  # tokens until it is asked again whether catching up pays
 
 Repays = Callable[[int, int, Sequence[float]], bool]
 """Whether computing so many missing positions pays, with so many tokens to come and drafts that survive like that."""
@@ -51,6 +52,7 @@ class Draft:
     guesses: tuple[int, ...] = ()  # the last proposal, not yet scored; starts where the known tokens then ended
     started: int = 0
     copies: tuple[Copy, ...] = ()  # to be made with the first row
+    resume: int = 0  # known tokens from which on it may draft: catching up did not pay before
 
     @property
     def behind(self) -> int:
@@ -59,7 +61,7 @@ class Draft:
 
 
 class ModelDrafter:
-    """The drafter named `draft`.  Satisfies `engine.protocols.Drafter` and what `auto` asks of a model."""
+    """Satisfies `speculate.auto.ModelDrafter`: says what it expects, and drafts where that was found worth it."""
 
     name = DRAFT.name
     groups: tuple[Group, ...] = (DRAFT,)
@@ -81,15 +83,31 @@ class ModelDrafter:
         self._pace = pace
         self._drafts: dict[int, Draft] = {}
 
-    # -- Drafter ------------------------------------------------------------------------------------------------------
+    def expect(self, sequence: SequenceView) -> tuple[float, ...]:
+        """The survival expected of its drafts; empty where it could not draft now, or where catching up would not pay.
 
-    def propose(self, sequences: Sequence[SequenceView]) -> list[Proposal]:
-        """To full depth for every sequence that can verify; the governor cuts what does not pay."""
-        wanted = [(s, self._depth(s)) for s in sequences if s.ready and s.speculate != "off"]
-        proposals = self.draft([(s, depth) for s, depth in wanted if depth > 0 and self.expect(s)])
-        answered = {proposal.sequence for proposal in proposals}
-        silent = [(s, "tail" if depth < 1 else "catching_up") for s, depth in wanted if s.id not in answered]
-        return proposals + [Proposal(s.id, source=self.name, reason=reason) for s, reason in silent]
+        Also empty before the first token is out: a prompt whose chunks end just before its last token could verify
+        drafts at once, but would wait for them.
+        """
+        if len(sequence.tokens) == sequence.prompt_length:
+            return ()
+        draft = self._draft_of(sequence)
+        return self._hope(draft) if draft.behind <= self._pace else ()
+
+    def catch_up(self, sequences: Sequence[SequenceView]) -> frozenset[int]:
+        """Compute a portion of what it lacks of long texts, as far as the answers still expected repay it.
+
+        Returns the sequences it was for: they draft in a later step.  What is no more than a portion is left to the
+        pass that drafts, if there is one.
+        """
+        begun = [self._draft_of(s) for s in sequences if len(s.tokens) > s.prompt_length]
+        lacking = [draft for draft in begun if draft.behind > self._pace and self._hope(draft)]
+        self._guess(self._portions([(draft, 0) for draft in lacking]))
+        return frozenset(draft.sequence.id for draft in lacking)
+
+    def draft(self, wanted: Sequence[tuple[SequenceView, int]]) -> list[Proposal]:
+        """Proposals for these sequences, each to its depth: one pass over what they lack, then one per draft."""
+        return self._guess(self._portions([(self._draft_of(sequence), depth) for sequence, depth in wanted]))
 
     def observe(self, report: Report) -> None:
         """Nothing to learn here: guesses are scored against the tokens when the sequence is next looked at."""
@@ -107,40 +125,21 @@ class ModelDrafter:
         """Forget what a namespace has taught."""
         self._record.purge(namespace)
 
-    # -- what `auto` asks ---------------------------------------------------------------------------------------------
+    # -- passes -------------------------------------------------------------------------------------------------------
 
-    def expect(self, sequence: SequenceView) -> tuple[float, ...]:
-        """The survival expected of its drafts; empty where it could not draft, or where catching up would not pay.
-
-        Also empty before the first token is out: a prompt whose chunks end just before its last token could verify
-        drafts at once, but would wait for them.
-        """
-        if len(sequence.tokens) == sequence.prompt_length:
-            return ()
-        draft = self._drafts.get(sequence.id) or self._begin(sequence)
-        self._settle(draft)
-        depth = self._depth(sequence)
-        survival = self._record.survival(sequence.id, sequence.namespace, 0, depth) if depth > 0 else ()
-        if survival and draft.behind and not self._repays(draft.behind, sequence.remaining, survival):
-            return ()
-        return survival
-
-    def draft(self, wanted: Sequence[tuple[SequenceView, int]]) -> list[Proposal]:
-        """Proposals for these sequences, each to its depth: one pass over what they lack, then one per draft."""
+    def _portions(self, wanted: Sequence[tuple[Draft, int]]) -> list[tuple[Draft, int, int]]:
+        """How much of what each lacks is computed now, as far as there is memory, and how deep it then drafts."""
         portions: list[tuple[Draft, int, int]] = []
         left = self._pace
-        for sequence, depth in wanted:
-            draft = self._drafts.get(sequence.id) or self._begin(sequence)
-            self._settle(draft)
-            draft.computed = min(draft.computed, len(sequence.tokens) - 1)  # the last token's row says what comes next
-            lacking = len(sequence.tokens) - draft.computed
+        for draft, depth in wanted:
+            known = len(draft.sequence.tokens)
+            draft.computed = min(draft.computed, known - 1)  # the last token's row says what comes next
+            lacking = known - draft.computed
             portion = min(lacking, 1 + left)
             if self._space.grow(draft.table, draft.computed + portion):
                 left -= portion - 1
                 portions.append((draft, portion, depth if portion == lacking else 0))
-        return self._guess(portions)
-
-    # -- passes -------------------------------------------------------------------------------------------------------
+        return portions
 
     def _guess(self, portions: Sequence[tuple[Draft, int, int]]) -> list[Proposal]:
         rows = [self._known_row(draft, portion, depth) for draft, portion, depth in portions]
@@ -191,6 +190,23 @@ class ModelDrafter:
         return Row(sequence.id, start, (guesses[-1],), 0, 1, blocks, sequence.sampling, sequence.choice)
 
     # -- books --------------------------------------------------------------------------------------------------------
+
+    def _draft_of(self, sequence: SequenceView) -> Draft:
+        draft = self._drafts.get(sequence.id) or self._begin(sequence)
+        self._settle(draft)
+        return draft
+
+    def _hope(self, draft: Draft) -> tuple[float, ...]:
+        """The survival expected of its drafts; empty where they would not repay what it lacks, or it has none."""
+        sequence = draft.sequence
+        depth = self._depth(sequence)
+        if depth < 1 or len(sequence.tokens) < draft.resume:
+            return ()
+        survival = self._record.survival(sequence.id, sequence.namespace, 0, depth)
+        if draft.behind and not self._repays(draft.behind, sequence.remaining, survival):
+            draft.resume = len(sequence.tokens) + PAUSE
+            return ()
+        return survival
 
     def _begin(self, sequence: SequenceView) -> Draft:
         table = self._space.match(sequence.tokens, sequence.namespace, sequence.prefix_cache)

@@ -29,6 +29,10 @@ class ModelDrafter(Protocol):
         """The survival it expects of its drafts, as deep as it could draft now; empty where it cannot."""
         ...
 
+    def catch_up(self, sequences: Sequence[SequenceView]) -> frozenset[int]:
+        """Take a bounded step towards being able to draft, where that pays; for whom, so that they draft later."""
+        ...
+
     def draft(self, wanted: Sequence[tuple[SequenceView, int]]) -> Sequence[Proposal]:
         """Proposals for these sequences, each to its depth."""
         ...
@@ -93,7 +97,8 @@ class Auto:
         self, model: ModelDrafter, worth: Worth, sequences: Sequence[SequenceView], best: Mapping[int, Proposal]
     ) -> Sequence[Proposal]:
         able = {s.id: s for s in sequences if s.ready and s.speculate != "off" and s.remaining > 1}
-        hopes = {id: survival for id, s in able.items() if (survival := model.expect(s))}
+        reading = model.catch_up(list(able.values()))
+        hopes = {id: survival for id, s in able.items() if id not in reading and (survival := model.expect(s))}
         rivals = {id: expected(best[id]) if id in best else 0.0 for id in hopes}
         depths = worth(hopes, rivals) if hopes else {}
         asked = [(able[id], depth) for id, depth in depths.items() if depth > 0]
