@@ -19,7 +19,6 @@ from bench.llama import peers
 from bench.models import fetched, load
 from twostroke import catalog
 from twostroke._kernels import Pool, set_kernel_path
-from twostroke.assemble import assemble
 from twostroke.config import Settings
 from twostroke.errors import TwostrokeError
 from twostroke.runtime.machine import physical_cores
@@ -149,13 +148,13 @@ def _two_by_two(chosen: argparse.Namespace) -> Outcome:
 def _speculation(chosen: argparse.Namespace) -> Outcome:
     name = (chosen.models or [LARGE])[0]
     draft = None if chosen.draft == "off" else chosen.draft
-    settings = _settings(chosen, name, draft=draft, context=speculation.CONTEXT)
-    assembly = assemble(load(settings), settings)
+    settings = _settings(chosen, name, draft=draft, context=speculation.CONTEXT, kv_memory=speculation.KV_MEMORY)
     prompts = workload.committed(most=chosen.questions)
     if chosen.spec_bench:
         prompts += workload.spec_bench(chosen.spec_bench, 24)
     path = catalog.resolve(draft) if draft else None
-    result = speculation.run(assembly, path, _peers(chosen), prompts, speculation.MAX_TOKENS)
+    model = load(settings)
+    result = speculation.run(model, settings, path, _peers(chosen), prompts, speculation.MAX_TOKENS)
     body = [_heading(chosen), _versions(chosen), speculation.markdown(result), speculation.first_token(result)]
     return "\n".join(body), {"result": result}
 

@@ -1,21 +1,18 @@
 """Speculation against speculation off, and the governor against constant depths, at acceptance rates that are set.
 
 A model's own answers are recorded with speculation off; a synthetic drafter then replays them, right with given rates
-by position.  Every mode is an engine of its own over the same weights, and all write the same answer at the same time:
-each in turn for `STRIDE` tokens, in an order that changes, so that a machine whose speed drifts treats them alike.
+by position.  Every mode is an engine of its own over the same weights, and all write the same answer by turns.
 """
 
 from __future__ import annotations
 
-import random
 import sys
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from time import perf_counter
+from dataclasses import dataclass, replace
 
 from bench import report
 from bench.embedded import Session
+from bench.race import Writer, race
 from bench.rounds import Spread
 from bench.workload import Prompt
 from twostroke.assemble import Model, assemble
@@ -23,9 +20,8 @@ from twostroke.config import Settings
 from twostroke.engine.null import FixedLimits
 from twostroke.speculate.lookup import LookupDrafter
 from twostroke.speculate.synthetic import Synthetic, always, recorded
-from twostroke.types import Done, Event
 
-OUTPUT, STRIDE = 256, 16  # tokens
+OUTPUT = 256  # tokens
 QUESTIONS, CONTEXT = 8, 1024
 DEPTHS = (1, 2, 3, 4, 6, 8, 12)  # constant ones, against which the governor is held
 MOST = 16  # drafts that the governor may choose
@@ -69,54 +65,17 @@ def constant(depth: int) -> str:
     return f"k = {depth}"
 
 
-@dataclass(slots=True)
-class Runner:
-    """One mode: its engine, and the answer that it is writing."""
-
-    session: Session
-    speculate: str
-    events: deque[tuple[float, Event]] = field(default_factory=deque)
-    written: list[int] = field(default_factory=list)
-    done: bool = True
-    seconds: float = 0.0
-
-    def begin(self, prompt: Sequence[int]) -> None:
-        """Read the prompt; what follows is timed."""
-        fields = {"speculate": self.speculate, "prefix_cache": False}
-        self.events = self.session.submit(self.session.request(prompt, OUTPUT, **fields))
-        self.written, self.done, self.seconds = [], False, 0.0
-        while not self.written:
-            self._step()
-
-    def advance(self) -> None:
-        """Write `STRIDE` tokens more, or to the end."""
-        enough = len(self.written) + STRIDE
-        began = perf_counter()
-        while not self.done and len(self.written) < enough:
-            self._step()
-        self.seconds += perf_counter() - began
-
-    def _step(self) -> None:
-        self.session.step()
-        while self.events:
-            _, event = self.events.popleft()
-            if isinstance(event, Done):
-                self.done = True
-            else:
-                self.written.extend(event.tokens)
-
-
 def run(model: Model, settings: Settings, prompts: Sequence[Prompt], curves: Mapping[str, tuple[float, ...]]) -> Result:
     """Every prompt under every curve.  Raises AssertionError where a mode answers differently."""
     texts = [model.codec.chat(prompt.messages) for prompt in prompts]
-    recorder = _runner(model, settings, OFF, _drafter({}, (0.0,)))
+    recorder = _writer(model, settings, OFF, _drafter({}, (0.0,)))
     answers = {(text, 0): _record(recorder, text) for text in texts}
     taken = {}
     for curve, rates in curves.items():
         # Engines of their own: what one curve taught or earned is not spent under the next.
         modes = (OFF, GOVERNED, *map(constant, DEPTHS))
-        runners = {mode: _runner(model, settings, mode, _drafter(answers, rates)) for mode in modes}
-        taken[curve] = _under(runners, answers)
+        writers = {mode: _writer(model, settings, mode, _drafter(answers, rates)) for mode in modes}
+        taken[curve] = _under(writers, answers)
         print(f"  acceptance {curve}", file=sys.stderr, flush=True)
     return Result(model.name, taken)
 
@@ -125,40 +84,26 @@ def _drafter(answers: Answers, rates: tuple[float, ...]) -> LookupDrafter:
     return LookupDrafter(Synthetic(recorded(answers), always(*rates)), MOST)
 
 
-def _runner(model: Model, settings: Settings, mode: str, drafter: LookupDrafter) -> Runner:
+def _writer(model: Model, settings: Settings, mode: str, drafter: LookupDrafter) -> Writer:
     assembly = assemble(model, replace(settings, draft_tokens=MOST, max_sequences=1))
     assembly.drafter.drafters[NAME] = drafter
     if mode not in (OFF, GOVERNED):
         assembly.engine.governor = FixedLimits(draft_tokens=int(mode.rpartition(" ")[2]))
-    return Runner(Session(assembly), OFF if mode == OFF else NAME)
+    return Writer(Session(assembly), {"speculate": OFF if mode == OFF else NAME, "prefix_cache": False})
 
 
-def _under(runners: Mapping[str, Runner], answers: Answers) -> dict[str, list[float]]:
-    taken: dict[str, list[float]] = {mode: [] for mode in runners}
-    for (prompt, _), answer in answers.items():
-        _race(runners, prompt)
-        for mode, runner in runners.items():
-            assert runner.written == answer, f"{mode} answers differently"
-            taken[mode].append(runner.seconds)
+def _under(writers: Mapping[str, Writer], answers: Answers) -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = {mode: [] for mode in writers}
+    for seed, (prompt, _) in enumerate(answers):
+        race(writers.values(), prompt, OUTPUT, seed)
+        for mode, writer in writers.items():
+            taken[mode].append(writer.decode_s)
     return taken
 
 
-def _record(runner: Runner, prompt: Sequence[int]) -> Sequence[int]:
-    runner.begin(prompt)
-    while not runner.done:
-        runner.advance()
-    return list(runner.written)
-
-
-def _race(runners: Mapping[str, Runner], prompt: Sequence[int]) -> None:
-    order = list(runners.values())
-    shuffle = random.Random(1).shuffle
-    for runner in order:
-        runner.begin(prompt)
-    while not all(runner.done for runner in order):
-        shuffle(order)
-        for runner in order:
-            runner.advance()
+def _record(writer: Writer, prompt: Sequence[int]) -> Sequence[int]:
+    race([writer], prompt, OUTPUT)
+    return list(writer.written)
 
 
 def markdown(result: Result) -> str:

@@ -1,8 +1,8 @@
 """What each drafter is worth on real text, beside llama.cpp's own drafting on the same files and prompts.
 
-Every committed prompt is answered by every mode in turn, in an order that changes, at temperature 0.  A mode is
-compared with speculation off on the same prompt in the same minute.  Each mode has namespaces of its own, so that no
-history holds another mode's answer.
+Every committed prompt is answered by every mode at temperature 0.  Each of ours is an engine of its own over the same
+weights, and all of ours write their answers by turns, so that a ratio to speculation off is of the same seconds; the
+peer's answers follow one after another in an order that changes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from typing import Any
 from bench import report, wire
 from bench.embedded import Session
 from bench.llama import ABSENT, Drafting, Peer, draftings, serving
+from bench.race import Writer, race
 from bench.rounds import Spread, Unmeasured
-from bench.workload import Prompt
-from twostroke.assemble import Assembly
+from bench.workload import Message, Prompt
+from twostroke.assemble import Model, assemble
+from twostroke.config import Settings
 
 OURS = ("off", "ngram", "suffix", "draft", "auto")  # those that the engine has
 CONTEXT = 4096
+KV_MEMORY = 2**29  # of each engine
 MAX_TOKENS = 256  # half as much ends most edits before the part that is edited
 OFF = "off"
 
@@ -80,35 +83,45 @@ class Result:
 
 
 def run(
-    assembly: Assembly, draft: Path | None, peers: Sequence[Peer], prompts: Sequence[Prompt], max_tokens: int
+    model: Model, settings: Settings, draft: Path | None, peers: Sequence[Peer], prompts: Sequence[Prompt], most: int
 ) -> Result:
-    """Ask everything of every mode.  A peer that fails is left out and named."""
-    asks: dict[str, Ask] = {mode: _ours(assembly, mode, max_tokens) for mode in OURS if mode in assembly.drafters}
+    """Ask everything of every mode, `most` tokens.  A peer that fails is left out and named."""
+    modes = [mode for mode in OURS if mode != "draft" or draft is not None]
+    writers = {mode: _writer(model, settings, mode) for mode in modes}
+    asks: dict[str, Ask] = {}
     missing: dict[str, str] = {}
     with ExitStack() as servers:
         for peer in peers[:1]:
             for drafting in draftings(draft):
                 try:
-                    port = servers.enter_context(_server(assembly, peer, drafting))
+                    port = servers.enter_context(_server(model, settings, peer, drafting))
                 except Unmeasured as reason:
                     missing[f"llama.cpp {drafting.name}"] = str(reason)
                 else:
-                    asks[f"llama.cpp {drafting.name}"] = _theirs(port, max_tokens)
-        answers = _ask_all(assembly, asks, prompts, missing)
-    settings = assembly.settings
+                    asks[f"llama.cpp {drafting.name}"] = _theirs(port, most)
+        answers = _ask_all(model.codec.chat, _together(writers, most), asks, prompts, missing)
     if not peers:
         missing["llama.cpp"] = ABSENT
-    return Result(assembly.model.name, settings.draft, max_tokens, answers, missing)
+    return Result(model.name, settings.draft, most, answers, missing)
 
 
-def _server(assembly: Assembly, peer: Peer, drafting: Drafting) -> Any:
-    threads = assembly.settings.threads
-    assert threads is not None
-    return serving(peer, assembly.model.path, threads, 1, CONTEXT, drafting.flags)
+def _writer(model: Model, settings: Settings, mode: str) -> Writer:
+    writer = Writer(Session(assemble(model, settings)), {"speculate": mode, "stop_ids": model.codec.end_ids})
+    race([writer], range(100, 164), 16)  # pages touched, clocks and rates warm
+    return writer
+
+
+def _server(model: Model, settings: Settings, peer: Peer, drafting: Drafting) -> Any:
+    assert settings.threads is not None
+    return serving(peer, model.path, settings.threads, 1, CONTEXT, drafting.flags)
 
 
 def _ask_all(
-    assembly: Assembly, asks: Mapping[str, Ask], prompts: Iterable[Prompt], missing: dict[str, str]
+    encode: Callable[[Sequence[Message]], tuple[int, ...]],
+    ours: Callable[[Prompt, tuple[int, ...]], Mapping[str, Taken]],
+    asks: Mapping[str, Ask],
+    prompts: Iterable[Prompt],
+    missing: dict[str, str],
 ) -> dict[str, list[Taken]]:
     """Every mode's answers.  An interrupt keeps the prompts that every mode has answered."""
     rounds: list[Mapping[str, Taken]] = []
@@ -116,15 +129,18 @@ def _ask_all(
     shuffle = random.Random(1).shuffle
     try:
         for prompt in prompts:
-            tokens = assembly.model.codec.chat(prompt.messages)
+            tokens = encode(prompt.messages)
+            taken = dict(ours(prompt, tokens))
             shuffle(order)
-            rounds.append(_ask_each(asks, [mode for mode in order if mode not in missing], prompt, tokens, missing))
+            taken |= _ask_each(asks, [mode for mode in order if mode not in missing], prompt, tokens, missing)
+            rounds.append(taken)
             print(f"  {prompt.id}: {len(tokens)} tokens read", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         if not rounds:
             raise
         print(f"  interrupted; {len(rounds)} prompts count", file=sys.stderr, flush=True)
-    return _comparable({mode: [taken[mode] for taken in rounds] for mode in asks if mode not in missing})
+    modes = [mode for mode in rounds[0] if mode not in missing]
+    return _comparable({mode: [taken[mode] for taken in rounds] for mode in modes})
 
 
 def _ask_each(
@@ -140,23 +156,26 @@ def _ask_each(
     return answers
 
 
+def _together(writers: Mapping[str, Writer], most: int) -> Callable[[Prompt, tuple[int, ...]], Mapping[str, Taken]]:
+    """All of our modes' answers to a prompt, written by turns."""
+
+    def ask(prompt: Prompt, tokens: tuple[int, ...]) -> Mapping[str, Taken]:
+        race(writers.values(), tokens, most, len(tokens))
+        return {mode: _taken(prompt, writer) for mode, writer in writers.items()}
+
+    return ask
+
+
+def _taken(prompt: Prompt, writer: Writer) -> Taken:
+    assert writer.phases is not None
+    passes = writer.phases.decode.steps - 1
+    return Taken(prompt.id, prompt.kind, len(writer.written), passes, writer.first_s, writer.decode_s)
+
+
 def _comparable(answers: Mapping[str, list[Taken]]) -> dict[str, list[Taken]]:
     """Without the prompts that some mode answered with fewer than two tokens: they have no time between tokens."""
     short = {taken.prompt for mode in answers.values() for taken in mode if taken.tokens < 2}
     return {mode: [t for t in taken if t.prompt not in short] for mode, taken in answers.items()}
-
-
-def _ours(assembly: Assembly, mode: str, max_tokens: int) -> Ask:
-    session, ends = Session(assembly), assembly.model.codec.end_ids
-
-    def ask(prompt: Prompt, tokens: tuple[int, ...]) -> Taken:
-        request = session.request(tokens, max_tokens, speculate=mode, stop_ids=ends, namespace=f"{mode}/{prompt.kind}")
-        outcome = session.run(request)
-        passes = outcome.phases.decode.steps - 1
-        return Taken(prompt.id, prompt.kind, len(outcome.tokens), passes, outcome.first_s, outcome.decode_s)
-
-    session.run(session.request(range(100, 164), 16, speculate=mode, namespace=f"{mode}/warm"))
-    return ask
 
 
 def _theirs(port: int, max_tokens: int) -> Ask:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Mapping
 
 import pytest
 from bench.rounds import Unmeasured
@@ -12,7 +10,6 @@ from bench.speculation import Result, Taken
 from bench.workload import Prompt
 
 from bench import speculation
-from twostroke.assemble import Assembly
 
 PROMPT = Prompt("code-1", "code", ({"role": "user", "content": "?"},))
 
@@ -95,25 +92,6 @@ def test_answers_too_short_to_have_a_pace_are_left_out_of_every_mode() -> None:
     assert {mode: [t.prompt for t in rows] for mode, rows in kept.items()} == {"off": ["b"], "auto": ["b"]}
 
 
-class Codec:
-    """Conversations as so many tokens as they have messages."""
-
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> tuple[int, ...]:
-        return tuple(range(len(messages)))
-
-
-@dataclass(frozen=True)
-class Model:
-    codec: Codec
-
-
-@dataclass(frozen=True)
-class Stub:
-    """What asking needs of an assembly."""
-
-    model: Model
-
-
 PROMPTS = [Prompt(name, "code", ({"role": "user", "content": "?"},)) for name in "abc"]
 
 
@@ -130,24 +108,24 @@ def failing(on: str, error: BaseException) -> speculation.Ask:
     return ask
 
 
-def asked(asks: Mapping[str, speculation.Ask]) -> tuple[dict[str, list[str]], dict[str, str]]:
+def asked(ours: speculation.Ask, asks: Mapping[str, speculation.Ask]) -> tuple[dict[str, list[str]], dict[str, str]]:
     missing: dict[str, str] = {}
-    stub = cast("Assembly", Stub(Model(Codec())))
-    answers = speculation._ask_all(stub, asks, PROMPTS, missing)
+    together = lambda prompt, tokens: {"off": ours(prompt, tokens)}  # noqa: E731
+    answers = speculation._ask_all(lambda messages: tuple(range(len(messages))), together, asks, PROMPTS, missing)
     return {mode: [t.prompt for t in rows] for mode, rows in answers.items()}, missing
 
 
 def test_a_mode_that_fails_is_left_out_and_named() -> None:
-    answers, missing = asked({"off": answer, "llama.cpp off": failing("b", Unmeasured("it died"))})
+    answers, missing = asked(answer, {"llama.cpp off": failing("b", Unmeasured("it died"))})
     assert answers == {"off": ["a", "b", "c"]}
     assert missing == {"llama.cpp off": "it died"}
 
 
 def test_an_interrupt_keeps_the_prompts_that_every_mode_answered() -> None:
-    answers, _ = asked({"off": answer, "auto": failing("c", KeyboardInterrupt())})
+    answers, _ = asked(answer, {"auto": failing("c", KeyboardInterrupt())})
     assert answers == {"off": ["a", "b"], "auto": ["a", "b"]}
 
 
 def test_an_interrupt_before_the_first_prompt_is_answered_goes_on() -> None:
     with pytest.raises(KeyboardInterrupt):
-        asked({"off": failing("a", KeyboardInterrupt())})
+        asked(failing("a", KeyboardInterrupt()), {})
