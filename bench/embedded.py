@@ -86,12 +86,13 @@ class Session:
             while events:
                 now, event = events.popleft()
                 if isinstance(event, Done):
-                    return _finished(event, tokens, first, last)
+                    return Outcome(tuple(tokens), event.reason, first, last, accounted(event))
                 tokens.extend(event.tokens)
                 first, last = first or now, now
 
 
-def _finished(done: Done, tokens: Sequence[int], first: float, last: float) -> Outcome:
+def accounted(done: Done) -> Phases:
+    """The accounts of an answer that ended.  Raises RuntimeError where the engine failed it."""
     if done.phases is None or done.reason is FinishReason.ERROR:
         raise RuntimeError(f"the engine failed a request: {done.error}")
-    return Outcome(tuple(tokens), done.reason, first, last, done.phases)
+    return done.phases

@@ -73,8 +73,10 @@ def run(model: Model, settings: Settings, prompts: Sequence[Prompt], curves: Map
     taken = {}
     for curve, rates in curves.items():
         # Engines of their own: what one curve taught or earned is not spent under the next.
-        modes = (OFF, GOVERNED, *map(constant, DEPTHS))
-        writers = {mode: _writer(model, settings, mode, _drafter(answers, rates)) for mode in modes}
+        modes = {OFF: None, GOVERNED: None, **{constant(depth): depth for depth in DEPTHS}}
+        writers = {
+            mode: _writer(model, settings, mode, _drafter(answers, rates), depth) for mode, depth in modes.items()
+        }
         taken[curve] = _under(writers, answers)
         print(f"  acceptance {curve}", file=sys.stderr, flush=True)
     return Result(model.name, taken)
@@ -84,11 +86,11 @@ def _drafter(answers: Answers, rates: tuple[float, ...]) -> LookupDrafter:
     return LookupDrafter(Synthetic(recorded(answers), always(*rates)), MOST)
 
 
-def _writer(model: Model, settings: Settings, mode: str, drafter: LookupDrafter) -> Writer:
+def _writer(model: Model, settings: Settings, mode: str, drafter: LookupDrafter, depth: int | None = None) -> Writer:
     assembly = assemble(model, replace(settings, draft_tokens=MOST, max_sequences=1))
     assembly.drafter.drafters[NAME] = drafter
-    if mode not in (OFF, GOVERNED):
-        assembly.engine.governor = FixedLimits(draft_tokens=int(mode.rpartition(" ")[2]))
+    if depth is not None:
+        assembly.engine.governor = FixedLimits(draft_tokens=depth)
     return Writer(Session(assembly), {"speculate": OFF if mode == OFF else NAME, "prefix_cache": False})
 
 

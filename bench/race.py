@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from bench.embedded import Session
+from bench.embedded import Session, accounted
 from twostroke.types import Done, Event, Phases
 
 STRIDE = 16  # tokens
@@ -57,9 +57,7 @@ class Writer:
         while self._events:
             now, event = self._events.popleft()
             if isinstance(event, Done):
-                if event.phases is None or event.error:
-                    raise RuntimeError(f"the engine failed a request: {event.error}")
-                self.phases = event.phases
+                self.phases = accounted(event)
             else:
                 self.first_s = self.first_s or now
                 self.written.extend(event.tokens)
