@@ -129,7 +129,7 @@ class TestStep:
         simulation.engine.add(request(1))
         simulation.step()
         view = simulation.engine.view
-        assert ([s.id for s in view.running], view.waiting, view.prefilling) == ([0], 1, 4)
+        assert ([s.id for s in view.running], view.prefilling, view.entering) == ([0], 4, 9)
 
 
 class TestRunnerFaults:

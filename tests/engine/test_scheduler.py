@@ -124,6 +124,29 @@ class TestOrder:
         desk.step()
         assert desk.scheduler.prefilling == 0
 
+    def test_the_next_to_enter_counts_until_it_was_found_not_to_fit(self) -> None:
+        desk = Desk(blocks=10)
+        assert desk.scheduler.entering == 0
+        first = desk.add(20, max_tokens=16)
+        desk.step()
+        desk.add(24)
+        assert desk.scheduler.entering == 24
+        desk.step()
+        assert (desk.scheduler.waiting, desk.scheduler.entering) == (1, 0)
+        desk.scheduler.abort(first.request.id)
+        desk.step()
+        assert desk.scheduler.waiting == desk.scheduler.entering == 0
+
+    def test_when_somebody_leaves_the_refused_one_may_enter(self) -> None:
+        desk = Desk(blocks=10)
+        desk.add(20, max_tokens=3)
+        desk.step()
+        desk.add(24)
+        desk.step()
+        assert desk.scheduler.entering == 0
+        desk.step()
+        assert (desk.scheduler.waiting, desk.scheduler.entering) == (1, 24)
+
 
 class TestDrafts:
     def test_drafts_follow_the_last_known_token(self) -> None:

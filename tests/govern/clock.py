@@ -72,7 +72,7 @@ class Machine:
     seats: int = 16
     now: float = 0.0
     steps: list[tuple[float, int, int]] = field(default_factory=list)  # when, rows, drafts
-    waiting: int = 0
+    queue: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
     model: SyntheticModel | None = None  # whose passes take time
     draft_s: float = 0.0
@@ -80,6 +80,10 @@ class Machine:
     @property
     def prefilling(self) -> int:
         return sum(len(job.tokens) - job.computed - 1 for job in self.running)
+
+    @property
+    def entering(self) -> int:
+        return len(self.queue[0].tokens) if self.queue and len(self.running) < self.seats else 0
 
     def run(self, jobs: Sequence[Job]) -> float:
         """Until all are done; the time that took."""
@@ -90,7 +94,7 @@ class Machine:
                 self.now = coming[0].arrives_s
             while coming and coming[0].arrives_s <= self.now and len(self.running) < self.seats:
                 self.running.append(coming.pop(0))
-            self.waiting = sum(job.arrives_s <= self.now for job in coming)
+            self.queue = [job for job in coming if job.arrives_s <= self.now]
             limits = self._step(limits)
         return self.now
 
@@ -109,7 +113,9 @@ class Machine:
         self.now += seconds
         lines = [self._commit(*row) for row in rows]
         self.steps.append((started, computed, sum(line.drafted for line in lines)))
-        report = Report(started, started, self.now, self.now, tuple(lines), waiting=self.waiting, draft_s=self.draft_s)
+        report = Report(
+            started, started, self.now, self.now, tuple(lines), waiting=len(self.queue), draft_s=self.draft_s
+        )
         self.running = [job for job in self.running if job.done_s is None]
         self.drafter.observe(report)
         self.governor.observe(report)

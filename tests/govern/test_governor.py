@@ -73,12 +73,10 @@ def test_beside_a_long_prompt_the_step_is_sized_by_time():
     assert TRUTH.step(tokens) <= 0.1 < TRUTH.step(tokens + 2)
 
 
-def test_who_is_about_to_be_admitted_counts_as_a_full_chunk():
-    governor = paid(1)
-    view = Engine([Seat(1)], waiting=1)
-    load = governor._load([Seat(1)], view, 60)
-    assert load.rows == 60
-    assert governor._load([Seat(1)], Engine([Seat(1)]), 60).rows == 1
+@pytest.mark.parametrize(("entering", "rows"), [(0, 1), (20, 21), (900, 60)])
+def test_who_is_about_to_be_admitted_counts_as_far_as_the_budget_goes(entering, rows):
+    view = Engine([Seat(1)], entering=entering)
+    assert paid(1)._load([Seat(1)], view, 60).rows == rows
     full = paid(1, sequences=1)
     assert full._load([Seat(1)], view, 60).rows == 1
 

@@ -172,6 +172,17 @@ def test_the_load_of_a_queue_and_full_seats_makes_nothing_worse():
         assert on_s <= 1.02 * off_s
 
 
+@pytest.mark.parametrize("rate", [0.3, 0.6, 0.9])
+def test_a_queue_that_waits_for_memory_is_no_load(rate):
+    """One at a time for want of memory is as fast as one at a time by choice."""
+
+    def run(settings):
+        work = [Job(id=i + 1, prompt=300, output=100) for i in range(6)]
+        return time(CostGovernor(TRUTH, settings), always(rate), work, seats=1)
+
+    assert run(Settings()) <= 1.01 * run(Settings(sequences=1))
+
+
 def afresh(job):
     return Job(id=job.id, prompt=job.prompt, output=job.output, arrives_s=job.arrives_s)
 

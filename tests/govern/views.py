@@ -36,8 +36,8 @@ class Engine:
     """Implements `View`."""
 
     running: Collection[Seat] = ()
-    waiting: int = 0
     prefilling: int = 0
+    entering: int = 0
 
 
 def draft(sequence: int = 1, *survival: float, source: str = "ngram") -> Proposal:

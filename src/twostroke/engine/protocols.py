@@ -79,9 +79,9 @@ class View(Protocol):
     @property
     def running(self) -> Collection[SequenceView]: ...
     @property
-    def waiting(self) -> int: ...
-    @property
     def prefilling(self) -> int: ...  # known positions of running sequences that are not yet computed, beyond one each
+    @property
+    def entering(self) -> int: ...  # known tokens of the next to be admitted, given a seat; 0 if it does not fit
 
 
 class Governor(Protocol):

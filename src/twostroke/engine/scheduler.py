@@ -51,6 +51,15 @@ class Scheduler:
     def prefilling(self) -> int:
         return sum(sequence.pending - 1 for sequence in self.running)
 
+    @property
+    def entering(self) -> int:
+        """Known tokens of the first in the queue, unless it did not fit and nobody has left since."""
+        if not self.queue:
+            return 0
+        refused, departures, _ = self._refused or (None, 0, 0)
+        stuck = refused is self.queue[0] and departures == self._departures
+        return 0 if stuck else len(self.queue[0].tokens)
+
     def add(self, sequence: Sequence) -> None:
         """Queue a sequence.  It must fit when alone: `sequence.limit <= space.capacity`."""
         self.queue.append(sequence)

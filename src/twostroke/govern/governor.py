@@ -80,8 +80,8 @@ class CostGovernor:
 
     def _load(self, answering: Sequence[SequenceView], view: View, budget: int) -> Load:
         reading = len(view.running) - len(answering) + view.prefilling
-        if view.waiting and len(view.running) < self.settings.sequences:
-            reading = budget  # who is admitted next brings a prompt of unknown length
+        if len(view.running) < self.settings.sequences:
+            reading += view.entering  # as if nothing of it were cached: what is, shows when it is admitted
         chunk = min(reading, max(0, budget - len(answering)))
         return Load(len(answering) + chunk, attended(view.running), len(answering), self.settings.drafts)
 
