@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kernels", help="force an instruction set: portable, avx2, avx512, amx, neon")
     parser.add_argument("--no-peers", action="store_true", help="measure ourselves alone")
     parser.add_argument("--draft", default=SMALL, help="the draft model of `speculation`; off for none")
+    parser.add_argument("--warm", action="store_true", help="`speculation` on texts that were read before, ours alone")
     parser.add_argument("--drafter", default="auto", help="what `two-by-two` switches on")
     parser.add_argument("--questions", type=int, help="at most so many of each kind or document")
     parser.add_argument("--sizes", type=int, nargs="+", default=concurrency.SIZES, help="of `concurrency`")
@@ -79,8 +80,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _page(chosen: argparse.Namespace) -> Page:
-    """Where the command's tables are kept; a forced instruction set has a block of its own."""
-    name = f"{chosen.command}-{chosen.kernels}" if chosen.kernels else chosen.command
+    """Where the command's tables are kept; a forced instruction set and warm texts have blocks of their own."""
+    variants = [chosen.kernels] if chosen.kernels else []
+    name = "-".join([chosen.command, *variants, *(["warm"] if chosen.warm else [])])
     return (README if chosen.command == "two-by-two" else PERFORMANCE), name
 
 
@@ -94,6 +96,7 @@ def _typed(chosen: argparse.Namespace) -> str:
     for name in ("models", "kernels", "questions"):
         given = getattr(chosen, name)
         words += [f"--{name}", *(given if isinstance(given, list) else [str(given)])] if given else []
+    words += ["--warm"] if chosen.warm else []
     in_rounds = chosen.command in ("speed", "concurrency")
     return " ".join([*words, *(["--rounds", str(chosen.rounds)] if in_rounds else [])])
 
@@ -154,8 +157,12 @@ def _speculation(chosen: argparse.Namespace) -> Outcome:
         prompts += workload.spec_bench(chosen.spec_bench, 24)
     path = catalog.resolve(draft) if draft else None
     model = load(settings)
-    result = speculation.run(model, settings, path, _peers(chosen), prompts, speculation.MAX_TOKENS)
-    body = [_heading(chosen), _versions(chosen), speculation.markdown(result), speculation.first_token(result)]
+    if chosen.warm:
+        result = speculation.run_warm(model, settings, path, prompts, speculation.MAX_TOKENS)
+    else:
+        result = speculation.run(model, settings, path, _peers(chosen), prompts, speculation.MAX_TOKENS)
+    versions = "" if chosen.warm else _versions(chosen)
+    body = [_heading(chosen), versions, speculation.markdown(result), speculation.first_token(result)]
     return "\n".join(body), {"result": result}
 
 

@@ -16,6 +16,8 @@ from bench.embedded import Session, accounted
 from twostroke.types import Done, Event, Phases
 
 STRIDE = 16  # tokens
+LONG = 1024  # tokens that a request asks for whose text shall be read by everyone
+HEARD = 64  # tokens of it after which it is given up
 
 
 @dataclass(slots=True)
@@ -34,6 +36,23 @@ class Writer:
     def done(self) -> bool:
         """Whether the answer is over."""
         return self.phases is not None
+
+    def read(self, text: Sequence[int]) -> None:
+        """Read a text beforehand, as an earlier request would: one that asked for much, and was given up.
+
+        A draft model reads only what a long answer repays, and after the first token.
+        """
+        request = self.session.request(text, LONG, **self.fields)
+        events = self.session.submit(request)
+        written = 0
+        while written < HEARD and not self.session.assembly.engine.idle:
+            self.session.step()
+            while events:
+                _, event = events.popleft()
+                written += 0 if isinstance(event, Done) else len(event.tokens)
+        self.session.assembly.engine.abort(request.id)
+        while not self.session.assembly.engine.idle:
+            self.session.step()
 
     def begin(self, prompt: Sequence[int], max_tokens: int) -> None:
         """Read the prompt, to the first token."""

@@ -30,6 +30,7 @@ OURS = ("off", "ngram", "suffix", "draft", "auto")  # those that the engine has
 CONTEXT = 4096
 KV_MEMORY = 2**29  # of each engine
 MAX_TOKENS = 256  # half as much ends most edits before the part that is edited
+UNREAD = 24  # last tokens of a prompt, which an earlier question about the same text would not share
 OFF = "off"
 
 
@@ -51,6 +52,7 @@ class Taken:
 
 
 Ask = Callable[[Prompt, tuple[int, ...]], Taken]
+Together = Callable[[Prompt, tuple[int, ...]], Mapping[str, Taken]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,50 @@ class Result:
         return min(modes, key=lambda mode: median(t.per_token_s for t in self.of(mode, kind)), default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Everyone who answers: our modes by turns, the peer's one after another; `missing` says who failed and why."""
+
+    encode: Callable[[Sequence[Message]], tuple[int, ...]]
+    ours: Together
+    peer: Mapping[str, Ask]
+    missing: dict[str, str]
+
+    def ask(self, prompts: Iterable[Prompt]) -> dict[str, list[Taken]]:
+        """Every mode's answers.  An interrupt keeps the prompts that every mode has answered."""
+        rounds: list[Mapping[str, Taken]] = []
+        order = list(self.peer)
+        shuffle = random.Random(1).shuffle
+        try:
+            for prompt in prompts:
+                shuffle(order)
+                rounds.append(self._answers(prompt, order))
+        except KeyboardInterrupt:
+            if not rounds:
+                raise
+            print(f"  interrupted; {len(rounds)} prompts count", file=sys.stderr, flush=True)
+        modes = [mode for mode in rounds[0] if mode not in self.missing]
+        return _comparable({mode: [taken[mode] for taken in rounds] for mode in modes})
+
+    def _answers(self, prompt: Prompt, order: Iterable[str]) -> Mapping[str, Taken]:
+        tokens = self.encode(prompt.messages)
+        answers = dict(self.ours(prompt, tokens))
+        for mode in order:
+            if mode in self.missing:
+                continue
+            try:
+                answers[mode] = self.peer[mode](prompt, tokens)
+            except Unmeasured as reason:
+                self.missing[mode] = str(reason)
+        print(f"  {prompt.id}: {len(tokens)} tokens read", file=sys.stderr, flush=True)
+        return answers
+
+
 def run(
     model: Model, settings: Settings, draft: Path | None, peers: Sequence[Peer], prompts: Sequence[Prompt], most: int
 ) -> Result:
     """Ask everything of every mode, `most` tokens.  A peer that fails is left out and named."""
-    modes = [mode for mode in OURS if mode != "draft" or draft is not None]
-    writers = {mode: _writer(model, settings, mode) for mode in modes}
+    writers = _writers(model, settings, draft)
     asks: dict[str, Ask] = {}
     missing: dict[str, str] = {}
     with ExitStack() as servers:
@@ -99,10 +139,28 @@ def run(
                     missing[f"llama.cpp {drafting.name}"] = str(reason)
                 else:
                     asks[f"llama.cpp {drafting.name}"] = _theirs(port, most)
-        answers = _ask_all(model.codec.chat, _together(writers, most), asks, prompts, missing)
+        answers = Panel(model.codec.chat, _together(writers, most), asks, missing).ask(prompts)
     if not peers:
         missing["llama.cpp"] = ABSENT
     return Result(model.name, settings.draft, most, answers, missing)
+
+
+def run_warm(model: Model, settings: Settings, draft: Path | None, prompts: Sequence[Prompt], most: int) -> Result:
+    """The same of our modes alone, where an earlier request has read each text, up to its question's last words."""
+    writers = _writers(model, settings, draft)
+    together = _together(writers, most)
+
+    def ask(prompt: Prompt, tokens: tuple[int, ...]) -> Mapping[str, Taken]:
+        for writer in writers.values():
+            writer.read(tokens[: max(1, len(tokens) - UNREAD)])
+        return together(prompt, tokens)
+
+    return Result(model.name, settings.draft, most, Panel(model.codec.chat, ask, {}, {}).ask(prompts), {})
+
+
+def _writers(model: Model, settings: Settings, draft: Path | None) -> Mapping[str, Writer]:
+    modes = [mode for mode in OURS if mode != "draft" or draft is not None]
+    return {mode: _writer(model, settings, mode) for mode in modes}
 
 
 def _writer(model: Model, settings: Settings, mode: str) -> Writer:
@@ -116,47 +174,7 @@ def _server(model: Model, settings: Settings, peer: Peer, drafting: Drafting) ->
     return serving(peer, model.path, settings.threads, 1, CONTEXT, drafting.flags)
 
 
-def _ask_all(
-    encode: Callable[[Sequence[Message]], tuple[int, ...]],
-    ours: Callable[[Prompt, tuple[int, ...]], Mapping[str, Taken]],
-    asks: Mapping[str, Ask],
-    prompts: Iterable[Prompt],
-    missing: dict[str, str],
-) -> dict[str, list[Taken]]:
-    """Every mode's answers.  An interrupt keeps the prompts that every mode has answered."""
-    rounds: list[Mapping[str, Taken]] = []
-    order = list(asks)
-    shuffle = random.Random(1).shuffle
-    try:
-        for prompt in prompts:
-            tokens = encode(prompt.messages)
-            taken = dict(ours(prompt, tokens))
-            shuffle(order)
-            taken |= _ask_each(asks, [mode for mode in order if mode not in missing], prompt, tokens, missing)
-            rounds.append(taken)
-            print(f"  {prompt.id}: {len(tokens)} tokens read", file=sys.stderr, flush=True)
-    except KeyboardInterrupt:
-        if not rounds:
-            raise
-        print(f"  interrupted; {len(rounds)} prompts count", file=sys.stderr, flush=True)
-    modes = [mode for mode in rounds[0] if mode not in missing]
-    return _comparable({mode: [taken[mode] for taken in rounds] for mode in modes})
-
-
-def _ask_each(
-    asks: Mapping[str, Ask], order: Iterable[str], prompt: Prompt, tokens: tuple[int, ...], missing: dict[str, str]
-) -> Mapping[str, Taken]:
-    """One prompt to every mode; those that fail are added to `missing`."""
-    answers: dict[str, Taken] = {}
-    for mode in order:
-        try:
-            answers[mode] = asks[mode](prompt, tokens)
-        except Unmeasured as reason:
-            missing[mode] = str(reason)
-    return answers
-
-
-def _together(writers: Mapping[str, Writer], most: int) -> Callable[[Prompt, tuple[int, ...]], Mapping[str, Taken]]:
+def _together(writers: Mapping[str, Writer], most: int) -> Together:
     """All of our modes' answers to a prompt, written by turns."""
 
     def ask(prompt: Prompt, tokens: tuple[int, ...]) -> Mapping[str, Taken]:

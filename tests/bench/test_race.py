@@ -50,6 +50,15 @@ def test_all_write_the_same_answer_in_strides(model: Model, monkeypatch: pytest.
     assert changes >= 2, "one wrote all of its answer before the other began"
 
 
+def test_a_text_read_beforehand_is_cached_and_its_answer_given_up(model: Model) -> None:
+    one = writer(model, speculate="ngram")
+    one.read(range(5, 55))
+    assert one.session.assembly.engine.idle
+    race.race([one], range(5, 60), 8)
+    assert one.phases is not None
+    assert one.phases.prefill.cached_tokens >= 48
+
+
 def test_an_answer_that_differs_ends_the_race(model: Model) -> None:
     warm = Sampling(temperature=1.0, seed=3)
     with pytest.raises(AssertionError, match="2 different answers"):

@@ -110,8 +110,12 @@ def failing(on: str, error: BaseException) -> speculation.Ask:
 
 def asked(ours: speculation.Ask, asks: Mapping[str, speculation.Ask]) -> tuple[dict[str, list[str]], dict[str, str]]:
     missing: dict[str, str] = {}
-    together = lambda prompt, tokens: {"off": ours(prompt, tokens)}  # noqa: E731
-    answers = speculation._ask_all(lambda messages: tuple(range(len(messages))), together, asks, PROMPTS, missing)
+
+    def together(prompt: Prompt, tokens: tuple[int, ...]) -> Mapping[str, Taken]:
+        return {"off": ours(prompt, tokens)}
+
+    panel = speculation.Panel(lambda messages: tuple(range(len(messages))), together, asks, missing)
+    answers = panel.ask(PROMPTS)
     return {mode: [t.prompt for t in rows] for mode, rows in answers.items()}, missing
 
 
