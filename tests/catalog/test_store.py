@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -192,6 +193,18 @@ def test_nothing_is_left_however_it_ends(folder: Path, error: BaseException) -> 
     with pytest.raises((type(error), FetchFailed)):
         get(ask(Fake(error=error)))
     assert files(folder) == []
+
+
+@pytest.mark.parametrize(("age_h", "stays"), [(25, False), (23, True)])
+def test_what_a_killed_fetch_left_goes_after_a_day(folder: Path, age_h: int, stays: bool) -> None:
+    left = folder / ".part-killed"
+    left.mkdir(parents=True)
+    (left / "file.part").write_bytes(MODEL[:100])
+    then = time.time() - age_h * 3600
+    for path in (left / "file.part", left):
+        os.utime(path, (then, then))
+    get(ask(Fake()))
+    assert left.exists() is stays
 
 
 def test_a_full_disk_is_told_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ Progress = Callable[[int, int], None]  # bytes so far, bytes in all (0: not know
 Announce = Callable[[str], None]
 
 HOME_VARIABLE = "TWOSTROKE_HOME"
+PART = ".part-"  # how the folder of a fetch under way is called
+ABANDONED_S = 24 * 3600  # a fetch that has written nothing for so long is over
 SPARE_BYTES = 256 << 20  # for a wheel beside the growing file, and so as not to fill the disk to the brim
 
 
@@ -190,14 +193,23 @@ def fetch(asked: Wanted, progress: Progress, announce: Announce) -> Path:
 def _workshop(asked: Wanted) -> Iterator[Path]:
     """A folder beside the file's final place that is gone afterwards, however this ends."""
     asked.path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(asked.path.parent)
     free = shutil.disk_usage(asked.path.parent).free
     if free < asked.bytes + SPARE_BYTES:
         raise OSError(errno.ENOSPC, f"{asked.bytes + SPARE_BYTES:,} bytes are needed and {free:,} free")
-    folder = Path(tempfile.mkdtemp(prefix=".part-", dir=asked.path.parent))
+    folder = Path(tempfile.mkdtemp(prefix=PART, dir=asked.path.parent))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what fetches that were killed have left: nothing in it has grown for a day."""
+    for left in folder.glob(f"{PART}*"):
+        with suppress(OSError):
+            if max(path.stat().st_mtime for path in (left, *left.rglob("*"))) < time.time() - ABANDONED_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 class _Arrival:
