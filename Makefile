@@ -8,7 +8,7 @@ ARGS   ?=
 SOURCES := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
 
 .PHONY: serve test test-fast test-exhaustive test-arm sanitize fuzz check clean
-.PHONY: bench bench-speculation bench-concurrency bench-two-by-two bench-never-worse
+.PHONY: bench bench-speculation bench-concurrency bench-two-by-two bench-never-worse bench-first-token
 
 $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
@@ -86,7 +86,7 @@ check: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python -m bench $(ARGS)
 
-bench-speculation bench-concurrency bench-two-by-two bench-never-worse: bench-%: $(VENV)/dev
+bench-speculation bench-concurrency bench-two-by-two bench-never-worse bench-first-token: bench-%: $(VENV)/dev
 	$(BIN)/python -m bench $* $(ARGS)
 
 clean:

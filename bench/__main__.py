@@ -14,7 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import concurrency, gemm, machine, never_worse, overhead, report, speculation, speed, two_by_two, workload
+from bench import (
+    concurrency,
+    first_token,
+    gemm,
+    machine,
+    never_worse,
+    overhead,
+    report,
+    speculation,
+    speed,
+    two_by_two,
+    workload,
+)
 from bench.llama import peers
 from bench.models import fetched, load
 from twostroke import catalog
@@ -68,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=physical_cores())
     parser.add_argument("--kernels", help="force an instruction set: portable, avx2, avx512, amx, neon")
     parser.add_argument("--no-peers", action="store_true", help="measure ourselves alone")
-    parser.add_argument("--draft", default=SMALL, help="the draft model of `speculation`; off for none")
+    parser.add_argument("--draft", default=SMALL, help="of `speculation` and `first-token`; off for none")
     parser.add_argument("--warm", action="store_true", help="`speculation` on texts that were read before, ours alone")
     parser.add_argument("--drafter", default="auto", help="what `two-by-two` switches on")
     parser.add_argument("--questions", type=int, help="at most so many of each kind or document")
@@ -97,7 +109,7 @@ def _typed(chosen: argparse.Namespace) -> str:
         given = getattr(chosen, name)
         words += [f"--{name}", *(given if isinstance(given, list) else [str(given)])] if given else []
     words += ["--warm"] if chosen.warm else []
-    in_rounds = chosen.command in ("speed", "concurrency")
+    in_rounds = chosen.command in ("speed", "concurrency", "first-token")
     return " ".join([*words, *(["--rounds", str(chosen.rounds)] if in_rounds else [])])
 
 
@@ -174,6 +186,15 @@ def _never_worse(chosen: argparse.Namespace) -> Outcome:
     return _heading(chosen) + "\n" + never_worse.markdown(result), {"result": result}
 
 
+def _first_token(chosen: argparse.Namespace) -> Outcome:
+    name = (chosen.models or [LARGE])[0]
+    draft = None if chosen.draft == "off" else chosen.draft
+    settings = _settings(chosen, name, draft=draft, context=speculation.CONTEXT, kv_memory=2**30)
+    prompts = workload.committed(most=chosen.questions)
+    result = first_token.run(load(settings), settings, prompts, chosen.rounds)
+    return _heading(chosen) + "\n" + first_token.markdown(result), {"result": result}
+
+
 def _concurrency(chosen: argparse.Namespace) -> Outcome:
     name = (chosen.models or [SMALL])[0]
     path = catalog.resolve(name)
@@ -188,6 +209,7 @@ COMMANDS: Mapping[str, Command] = {
     "speculation": _speculation,
     "concurrency": _concurrency,
     "never-worse": _never_worse,
+    "first-token": _first_token,
 }
 
 if __name__ == "__main__":

@@ -90,6 +90,21 @@ class Session:
                 tokens.extend(event.tokens)
                 first, last = first or now, now
 
+    def hear(self, request: Request, most: int) -> float:
+        """A request that is given up once `most` tokens have come; the seconds to the first of them."""
+        events = self.submit(request)
+        heard, first = 0, 0.0
+        while heard < most and not self.assembly.engine.idle:
+            self.step()
+            while events:
+                now, event = events.popleft()
+                if not isinstance(event, Done):
+                    heard, first = heard + len(event.tokens), first or now
+        self.assembly.engine.abort(request.id)
+        while not self.assembly.engine.idle:
+            self.step()
+        return first
+
 
 def accounted(done: Done) -> Phases:
     """The accounts of an answer that ended.  Raises RuntimeError where the engine failed it."""

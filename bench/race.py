@@ -42,17 +42,7 @@ class Writer:
 
         A draft model reads only what a long answer repays, and after the first token.
         """
-        request = self.session.request(text, LONG, **self.fields)
-        events = self.session.submit(request)
-        written = 0
-        while written < HEARD and not self.session.assembly.engine.idle:
-            self.session.step()
-            while events:
-                _, event = events.popleft()
-                written += 0 if isinstance(event, Done) else len(event.tokens)
-        self.session.assembly.engine.abort(request.id)
-        while not self.session.assembly.engine.idle:
-            self.session.step()
+        self.session.hear(self.session.request(text, LONG, **self.fields), HEARD)
 
     def begin(self, prompt: Sequence[int], max_tokens: int) -> None:
         """Read the prompt, to the first token."""

@@ -7,6 +7,7 @@ it does.
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,21 @@ def quantile(samples: Sequence[float], share: float) -> float:
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def median_interval(samples: Sequence[float]) -> tuple[float, float]:
+    """Bounds between which the true median lies with 95 % confidence, whatever the distribution; at least 6 samples.
+
+    Source: the sign test's interval between order statistics (Conover, Practical Nonparametric Statistics, 3.2).
+    """
+    ordered, count = sorted(samples), len(samples)
+    if not count:
+        raise ValueError("no samples to summarise")
+    outside, below = 0, 0.5**count  # samples left out at either end, and how likely the median lies among them
+    while below + math.comb(count, outside + 1) * 0.5**count <= 0.025:
+        outside += 1
+        below += math.comb(count, outside) * 0.5**count
+    return ordered[outside], ordered[-1 - outside]
 
 
 @dataclass(frozen=True, slots=True)

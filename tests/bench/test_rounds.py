@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from bench.rounds import Measure, Samples, Spread, Unmeasured, cycle, interleave, quantile
+from bench.rounds import Measure, Samples, Spread, Unmeasured, cycle, interleave, median_interval, quantile
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,3 +131,11 @@ def test_an_interrupt_keeps_the_rounds_that_are_whole_and_aligned() -> None:
 def test_an_interrupt_before_the_first_round_is_whole_goes_on() -> None:
     with pytest.raises(KeyboardInterrupt):
         interleave({"a": interrupted_in(1)}, 5)
+
+
+def test_the_interval_of_a_median_is_between_order_statistics() -> None:
+    """Conover's table for n = 10 at 95 %: the second and the ninth."""
+    assert median_interval(range(10)) == (1, 8)
+    assert median_interval([3.0]) == (3.0, 3.0)
+    with pytest.raises(ValueError, match="no samples"):
+        median_interval([])
