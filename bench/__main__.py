@@ -35,9 +35,7 @@ from twostroke.config import Settings
 from twostroke.errors import TwostrokeError
 from twostroke.runtime.machine import physical_cores
 
-ROOT = Path(__file__).parent.parent
-PERFORMANCE = ROOT / "docs" / "performance.md"
-README = ROOT / "README.md"
+README = report.ROOT / "README.md"
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
 OTHERS = ("quality",)  # modules of this package with a `main` of their own
 
@@ -95,7 +93,7 @@ def _page(chosen: argparse.Namespace) -> Page:
     """Where the command's tables are kept; a forced instruction set and warm texts have blocks of their own."""
     variants = [chosen.kernels] if chosen.kernels else []
     name = "-".join([chosen.command, *variants, *(["warm"] if chosen.warm else [])])
-    return (README if chosen.command == "two-by-two" else PERFORMANCE), name
+    return (README if chosen.command == "two-by-two" else report.PERFORMANCE), name
 
 
 def _heading(chosen: argparse.Namespace) -> str:

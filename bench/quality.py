@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import report
 from twostroke import catalog
 from twostroke._kernels import KVStore, Pool
 from twostroke.assemble import Model, open_model
@@ -120,17 +121,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kv-type", action="append", choices=KV_TYPES, help="default: each")
     parser.add_argument("--tokens", type=int, default=TOKENS, help="of the passage (%(default)s)")
     parser.add_argument("--json", action="store_true", help="one JSON document a line instead of a table")
+    parser.add_argument("--write", action="store_true", help="put the table into the page that shows it")
     chosen = parser.parse_args(arguments)
+    lines = [HEAD]
     if not chosen.json:
         print(HEAD)
     try:
         for name in chosen.models or _fetched():
             for kv_type, quality in measure(name, chosen.kv_type or KV_TYPES, max(2, chosen.tokens)):
                 document = json.dumps({"model": name, "kv_type": kv_type, **asdict(quality)})
-                print(document if chosen.json else line(name, kv_type, quality), flush=True)
+                lines.append(line(name, kv_type, quality))
+                print(document if chosen.json else lines[-1], flush=True)
     except TwostrokeError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    if chosen.write:
+        command = " ".join(["python -m bench quality", *chosen.models])
+        report.write_block(report.PERFORMANCE, "quality", "\n".join([f"`{command}`\n", *lines]))
     return 0
 
 

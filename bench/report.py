@@ -13,6 +13,9 @@ from typing import Any
 
 from bench.rounds import Spread
 
+ROOT = Path(__file__).parent.parent
+PERFORMANCE = ROOT / "docs" / "performance.md"
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A markdown table; columns but the first are aligned to the right."""

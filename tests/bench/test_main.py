@@ -18,7 +18,9 @@ from bench import report
         "concurrency --models a --rounds 2",
         "two-by-two --questions 1",
         "speculation --models a --questions 2",
+        "speculation --questions 2 --warm",
         "never-worse --models a",
+        "first-token --rounds 2",
     ],
 )
 def test_a_table_carries_the_command_that_made_it(typed: str) -> None:
@@ -32,11 +34,13 @@ def test_settings_that_do_not_change_the_measurement_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("typed", "page", "block"),
     [
-        ("", command.PERFORMANCE, "speed"),
-        ("--kernels avx2", command.PERFORMANCE, "speed-avx2"),
-        ("speculation", command.PERFORMANCE, "speculation"),
-        ("concurrency", command.PERFORMANCE, "concurrency"),
-        ("never-worse", command.PERFORMANCE, "never-worse"),
+        ("", report.PERFORMANCE, "speed"),
+        ("--kernels avx2", report.PERFORMANCE, "speed-avx2"),
+        ("speculation", report.PERFORMANCE, "speculation"),
+        ("concurrency", report.PERFORMANCE, "concurrency"),
+        ("speculation --warm", report.PERFORMANCE, "speculation-warm"),
+        ("never-worse", report.PERFORMANCE, "never-worse"),
+        ("first-token", report.PERFORMANCE, "first-token"),
         ("two-by-two", command.README, "two-by-two"),
     ],
 )
@@ -48,7 +52,7 @@ def test_every_command_has_a_page_that_can_take_its_tables(typed: str, page: Pat
 def test_a_page_without_room_is_refused_before_anything_is_measured(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "PERFORMANCE", tmp_path / "none.md")
+    monkeypatch.setattr(report, "PERFORMANCE", tmp_path / "none.md")
     assert command.main(["--models", "no-such-model", "--write"]) == 1
     assert "add the two lines" in capsys.readouterr().err
 

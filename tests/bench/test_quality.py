@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bench import quality
+from bench import quality, report
 from tests.tiny import Tiny, write_model
 from twostroke.assemble import open_model
 from twostroke.config import Settings
@@ -136,6 +136,16 @@ def test_the_command_prints_a_table_or_documents(tmp_path: Path, capsys: pytest.
     document = json.loads(capsys.readouterr().out)
     assert (document["kv_type"], document["positions"]) == ("q8", 19)
     assert f"{document['mean_kl']:.5f}" in table[3]
+
+
+def test_the_table_goes_into_the_page_with_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(report.block("quality", "nothing"))
+    monkeypatch.setattr(report, "PERFORMANCE", page)
+    path = str(write_model(tmp_path / "tiny.gguf"))
+    assert main([path, "--tokens", "20", "--write"]) == 0
+    assert f"`python -m bench quality {path}`" in page.read_text()
+    assert page.read_text().count(f"| {path} |") == len(KV_TYPES)
 
 
 def test_the_command_names_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
