@@ -25,6 +25,7 @@ from twostroke.engine.scheduler import Scheduler
 from twostroke.runtime.draft import DRAFT, PAUSE, ModelDrafter
 from twostroke.speculate.acceptance import Acceptance
 from twostroke.speculate.auto import Auto
+from twostroke.speculate.lengths import Lengths
 from twostroke.types import Picks, Proposal, Report, Request, Row, Sampling
 
 TARGET = Group("target")
@@ -62,7 +63,7 @@ class ChainRunner:
         return self.namespaces[row.sequence]
 
 
-def always(behind: int, remaining: int, survival: object) -> bool:
+def always(behind: int, remaining: int, survival: object, hoped: object) -> bool:
     return True
 
 
@@ -103,7 +104,7 @@ class Bench:
         self.chain = ChainRunner(self.namespaces)
         if wrong is not None:
             self.chain = WrongAt(self.namespaces, wrong, self.view)
-        self.drafter = ModelDrafter(self.chain, self.space[DRAFT], Acceptance(), depth, always, pace)
+        self.drafter = ModelDrafter(self.chain, self.space[DRAFT], Acceptance(), Lengths(), depth, always, pace)
         self.reports: list[Report] = []
         self.engine = Engine(
             self.scheduler,
@@ -245,7 +246,7 @@ def test_passes_that_only_catch_up_are_bounded_and_priced_by_nobody() -> None:
 def test_whether_catching_up_pays_is_asked_now_and_then() -> None:
     bench, asked = Bench(), 0
 
-    def repays(behind: int, remaining: int, survival: object) -> bool:
+    def repays(behind: int, remaining: int, survival: object, hoped: object) -> bool:
         nonlocal asked
         asked += 1
         return False
@@ -257,10 +258,34 @@ def test_whether_catching_up_pays_is_asked_now_and_then() -> None:
 
 def test_where_catching_up_does_not_pay_it_stays_silent() -> None:
     bench = Bench()
-    bench.drafter._repays = lambda behind, remaining, survival: remaining > 100
+    bench.drafter._repays = lambda behind, remaining, survival, hoped: remaining > 100
     asked = request("a", text(20))
     assert bench.ask(asked)["a"] == truth(asked)
     assert bench.chain.passes == 0
+
+
+def test_what_is_counted_on_follows_the_answers_of_the_namespace() -> None:
+    bench, counted_on = Bench(), []
+
+    def repays(behind: int, remaining: int, survival: object, hoped: object) -> bool:
+        counted_on.append(remaining)
+        return False
+
+    bench.drafter._repays = repays
+    for number in range(4):
+        bench.ask(request(f"{number}", text(20), 5, namespace="x"))
+    assert bench.drafter._lengths.expected("x") < 256 / 2
+    bench.ask(request("long", text(20), 30, namespace="x"), request("other", text(20), 30, namespace="y"))
+    assert counted_on[:1] == [4]
+    assert sorted(counted_on[4:6]) == [29, 29]
+    bench.drafter._lengths = Lengths()
+    for _ in range(30):
+        bench.drafter._lengths.add("x", 5)
+    counted_on.clear()
+    bench.ask(request("known", text(20), 60, namespace="x"))
+    assert max(counted_on) < 60 / 2
+    bench.drafter.purge("x")
+    assert bench.drafter._lengths.expected("x") == 256
 
 
 @pytest.mark.parametrize("seed", range(6))

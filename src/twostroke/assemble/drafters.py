@@ -14,10 +14,11 @@ from twostroke.runtime.draft import PACE, ModelDrafter
 from twostroke.speculate import table
 from twostroke.speculate.acceptance import Acceptance
 from twostroke.speculate.auto import Auto
+from twostroke.speculate.lengths import Lengths
 from twostroke.speculate.per_request import PerRequest
 
-EXPECTED_ANSWER = 256  # tokens that an answer without a limit is believed to have left, at most
 LEAST_GAIN = 0.007  # share of the time that catching up may take where little is expected: a look, now and then
+MOST_HOPED = 0.02  # … and where no more than a hope speaks for it
 EXPECTED_AGREEMENT = 0.8  # of a draft model with its target, before any was seen
 
 
@@ -33,11 +34,12 @@ def per_request(settings: Settings, governor: CostGovernor, model: ModelDrafter 
 
 
 def model_drafter(draft: Seat, space: GroupSpace, settings: Settings, governor: CostGovernor) -> ModelDrafter:
-    def repays(behind: int, remaining: int, survival: Sequence[float]) -> bool:
+    def repays(behind: int, remaining: int, survival: Sequence[float], hoped: Sequence[float]) -> bool:
         """Catching up costs draft passes; what it can win is a share of the steps still expected."""
         curves = governor.curves
         cost_s = behind * curves.draft(PACE) / PACE
-        share = max(gain(survival, curves), LEAST_GAIN)
-        return cost_s < share * min(remaining, EXPECTED_ANSWER) * curves.step(1)
+        share = max(gain(survival, curves), min(gain(hoped, curves), MOST_HOPED), LEAST_GAIN)
+        return cost_s < share * remaining * curves.step(1)
 
-    return ModelDrafter(draft.runner, space, Acceptance(EXPECTED_AGREEMENT), max(settings.draft_tokens, 1), repays)
+    record, depth = Acceptance(EXPECTED_AGREEMENT), max(settings.draft_tokens, 1)
+    return ModelDrafter(draft.runner, space, record, Lengths(), depth, repays)

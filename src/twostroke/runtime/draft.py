@@ -24,8 +24,9 @@ DRAFT = Group("draft")
 PACE = 128  # positions of missing prompt that one step may catch up, over all sequences
 PAUSE = 8  # tokens until it is asked again whether catching up pays
 
-Repays = Callable[[int, int, Sequence[float]], bool]
-"""Whether computing so many missing positions pays, with so many tokens to come and drafts that survive like that."""
+Repays = Callable[[int, int, Sequence[float], Sequence[float]], bool]
+"""Whether computing so many missing positions pays, with so many tokens to come and drafts that survive, as far as is
+known and as far as may be hoped, like that."""
 
 
 class Record(Protocol):
@@ -35,9 +36,21 @@ class Record(Protocol):
 
     def survival(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]: ...
 
+    def hoped(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]: ...
+
     def forget(self, sequence: int) -> None: ...
 
     def fade(self, namespace: str) -> None: ...
+
+    def purge(self, namespace: str) -> None: ...
+
+
+class Lengths(Protocol):
+    """How long answers get; see `speculate.lengths`."""
+
+    def add(self, namespace: str, tokens: int) -> None: ...
+
+    def expected(self, namespace: str) -> float: ...
 
     def purge(self, namespace: str) -> None: ...
 
@@ -71,14 +84,16 @@ class ModelDrafter:
         runner: Runner,
         space: GroupSpace,
         record: Record,
+        lengths: Lengths,
         draft_tokens: int,
-        repays: Repays = lambda behind, remaining, survival: behind <= 8 * remaining,
+        repays: Repays = lambda behind, remaining, survival, hoped: behind <= 8 * remaining,
         pace: int = PACE,
     ) -> None:
         self.draft_tokens = draft_tokens
         self._runner = runner
         self._space = space
         self._record = record
+        self._lengths = lengths
         self._repays = repays
         self._pace = pace
         self._drafts: dict[int, Draft] = {}
@@ -110,7 +125,11 @@ class ModelDrafter:
         return self._guess(self._portions([(self._draft_of(sequence), depth) for sequence, depth in wanted]))
 
     def observe(self, report: Report) -> None:
-        """Nothing to learn here: guesses are scored against the tokens when the sequence is next looked at."""
+        """How long answers got; guesses are scored against the tokens when the sequence is next looked at."""
+        for row in report.rows:
+            if row.finished and (draft := self._drafts.get(row.sequence)):
+                written = len(draft.sequence.tokens) - draft.sequence.prompt_length
+                self._lengths.add(draft.sequence.namespace, written)
 
     def forget(self, sequence: int) -> None:
         """The sequence is gone; its KV stays in the index for the next turn."""
@@ -124,6 +143,7 @@ class ModelDrafter:
     def purge(self, namespace: str) -> None:
         """Forget what a namespace has taught."""
         self._record.purge(namespace)
+        self._lengths.purge(namespace)
 
     # -- passes -------------------------------------------------------------------------------------------------------
 
@@ -202,11 +222,14 @@ class ModelDrafter:
         depth = self._depth(sequence)
         if depth < 1 or len(sequence.tokens) < draft.resume:
             return ()
-        survival = self._record.survival(sequence.id, sequence.namespace, 0, depth)
-        if draft.behind and not self._repays(draft.behind, sequence.remaining, survival):
-            draft.resume = len(sequence.tokens) + PAUSE
-            return ()
-        return survival
+        hoped = self._record.hoped(sequence.id, sequence.namespace, 0, depth)
+        if draft.behind:
+            survival = self._record.survival(sequence.id, sequence.namespace, 0, depth)
+            coming = min(sequence.remaining, round(self._lengths.expected(sequence.namespace)))
+            if not self._repays(draft.behind, coming, survival, hoped):
+                draft.resume = len(sequence.tokens) + PAUSE
+                return ()
+        return hoped
 
     def _begin(self, sequence: SequenceView) -> Draft:
         table = self._space.match(sequence.tokens, sequence.namespace, sequence.prefix_cache)

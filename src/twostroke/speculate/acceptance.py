@@ -8,6 +8,7 @@ guesses.  Nothing here knows what a guess was made from or what it costs.
 from __future__ import annotations
 
 from collections import OrderedDict
+from math import sqrt
 
 SEQUENCE_DECAY = 0.97  # a sequence remembers about its last thirty guesses …
 SURPRISE = 0.005  # … unless as many came true, or failed, in a row as would happen by chance this rarely
@@ -16,6 +17,7 @@ AGEING = 0.995  # of positions that a guess did not reach
 FADING = 0.8  # of what a namespace has taught, per sequence, where guesses that nobody makes cannot correct it
 SEQUENCE_WEIGHT = 6.0  # guesses of its own that count as much as the namespace's record
 NAMESPACE_WEIGHT = 8.0
+DEVIATIONS = 0.7  # above the mean, that guesses may be hoped to be which cost time to make
 
 
 class Rates:
@@ -102,6 +104,20 @@ class Acceptance:
             product *= belief
             survival.append(product)
         return tuple(survival)
+
+    def hoped(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]:
+        """Survival as it may well be: the first position is believed better while the sequence has shown little.
+
+        For guesses that cost time before they are seen: those that are not made show nothing, so a few failures must
+        not silence them for good.  The bound is of the kind of UCB1 (Auer et al. 2002), some deviations above the mean.
+        """
+        sober = self.survival(sequence, namespace, strength, count)
+        if not sober or not 0.0 < sober[0] < 1.0:
+            return sober
+        own = self._own.get(sequence, {}).get(strength)
+        seen = own.trials[0] if own is not None and own.trials else 0.0
+        first = min(1.0, sober[0] + DEVIATIONS * sqrt(sober[0] * (1.0 - sober[0]) / (seen + SEQUENCE_WEIGHT)))
+        return tuple(survival * first / sober[0] for survival in sober)
 
     def forget(self, sequence: int) -> None:
         """The sequence is gone; what it taught its namespace stays."""
