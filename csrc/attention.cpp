@@ -25,6 +25,7 @@ class Worker {
       : a_(a),
         kernels_(kernels()),
         dim_(a.store->head_dim),
+        tile_(kernels_.tile_queries(a.store->type)),
         group_(a.heads / a.store->kv_heads),
         memory_(memory),
         partials_(partials) {}
@@ -70,7 +71,7 @@ class Worker {
   }
 
   void lay_out(const Span& span) {
-    const size_t all = queries(span), tile = kernels_.tile_queries;
+    const size_t all = queries(span), tile = tile_;
     query_ = reserve(all * dim_ + tile * (chunk_keys + dim_ + 2) + all * (dim_ + 2));
     weights_ = query_ + all * dim_;
     values_ = weights_ + tile * chunk_keys;
@@ -79,19 +80,18 @@ class Worker {
     running_ = sums_ + tile;
   }
 
-  // Queries in tiles of nearly equal size, each tile as [head_dim][queries], scaled.
+  // Queries in tiles of nearly equal size.
   template <class Body>
   void each_tile(const Span& span, const Body& body) const {
-    const int all = queries(span), tiles = (all + kernels_.tile_queries - 1) / kernels_.tile_queries;
+    const int all = queries(span), tiles = (all + tile_ - 1) / tile_;
     for (int t = 0; t < tiles; t++) body(all * t / tiles, all * (t + 1) / tiles);
   }
 
   void gather_queries(const Span& span) {
     each_tile(span, [&](int from, int to) {
       for (int q = from; q < to; q++) {
-        const float* source = a_.queries + step_row(span, q) * a_.query_stride + head_offset(span, q);
-        float* target = query_ + static_cast<int64_t>(from) * dim_ + (q - from);
-        for (int d = 0; d < dim_; d++) target[d * (to - from)] = source[d] * a_.scale;
+        const float* query = a_.queries + step_row(span, q) * a_.query_stride + head_offset(span, q);
+        kernels_.place_query(a_.store->type, query, a_.scale, dim_, tile(from), q - from, to - from);
       }
     });
   }
@@ -106,8 +106,8 @@ class Worker {
       int valid[64];
       for (int q = from; q < to; q++)
         valid[q - from] = std::clamp(position(span, q / group_) + 1 - start, 0, chunk_keys);
-      kernels_.attend_chunk({blocks, a_.store->type, dim_, to - from, valid, query_ + static_cast<int64_t>(from) * dim_,
-                             weights_, maxima_, sums_, values_});
+      kernels_.attend_chunk(
+          {blocks, a_.store->type, dim_, to - from, valid, tile(from), weights_, maxima_, sums_, values_});
       for (int q = from; q < to; q++)
         if (valid[q - from] > 0) keep(span, chunk, q, q - from);
     });
@@ -121,6 +121,7 @@ class Worker {
     kept[dim_] = maxima_[slot], kept[dim_ + 1] = sums_[slot];
   }
 
+  float* tile(int first) const { return query_ + static_cast<int64_t>(first) * dim_; }
   Partial running(int query) const {
     float* p = running_ + static_cast<int64_t>(query) * (dim_ + 2);
     return {p + dim_, p + dim_ + 1, p};
@@ -132,7 +133,7 @@ class Worker {
 
   const Attention& a_;
   const Kernels& kernels_;
-  const int dim_, group_;
+  const int dim_, tile_, group_;
   std::vector<float>& memory_;
   std::vector<float>& partials_;
   float *query_ = nullptr, *weights_ = nullptr, *values_ = nullptr, *maxima_ = nullptr, *sums_ = nullptr,

@@ -13,18 +13,18 @@ namespace twostroke {
 constexpr int chunk_keys = 256;  // attention combines keys in chunks at fixed absolute positions
 constexpr int chunk_blocks = chunk_keys / block_tokens;
 
-// One chunk of keys against up to `tile_queries` queries of one kv head.
+// One chunk of keys against up to tile_queries() queries of one kv head.
 struct ChunkTask {
   const uint8_t* const* blocks;  // the head's part of each block of the chunk, as many as the longest `valid` needs
   KVType type;
   int head_dim;
   int queries;
-  const int* valid;    // keys of the chunk that each query sees, 0…256
-  const float* query;  // [head_dim][queries], scaled
-  float* weights;      // scratch, [queries][chunk_keys]
-  float* maximum;      // out, [queries]: the largest score
-  float* sum;          // out, [queries]: of exp(score - maximum)
-  float* values;       // out, [queries][head_dim]: the values weighted by it
+  const int* valid;  // keys of the chunk that each query sees, 0…256
+  float* query;      // as place_query left them: head_dim floats each
+  float* weights;    // scratch, [queries][chunk_keys]
+  float* maximum;    // out, [queries]: the largest score
+  float* sum;        // out, [queries]: of exp(score - maximum)
+  float* values;     // out, [queries][head_dim]: the values weighted by it
 };
 
 // A softmax in progress over chunks 0…c of one query.
@@ -60,7 +60,8 @@ struct Kernels {
   void (*store_cell)(uint8_t* head, KVType type, int head_dim, int slot, const float* key, const float* value);
   void (*load_block)(const uint8_t* head, KVType type, int head_dim, float* keys, float* values);
 
-  int tile_queries;
+  int (*tile_queries)(KVType type);  // at once, at most
+  void (*place_query)(KVType type, const float* x, float scale, int head_dim, float* tile, int n, int queries);
   void (*attend_chunk)(const ChunkTask& task);
   void (*merge)(Partial into, float maximum, float sum, const float* values, int head_dim, bool first);
   void (*finish)(Partial done, int head_dim, float* out);

@@ -52,6 +52,7 @@ INLINE F fma(F a, F b, F c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 INLINE F max(F a, F b) { return {_mm512_max_ps(a.v, b.v)}; }
 INLINE M less(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 INLINE M at_most(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)}; }
+INLINE M is_nan(F a) { return {_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q)}; }
 INLINE F select(M m, F a, F b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
 INLINE M first(int n) {  // none of them if n is negative
   return {static_cast<__mmask16>(n >= lanes ? 0xffffu : n <= 0 ? 0u : (1u << n) - 1u)};
@@ -85,9 +86,6 @@ INLINE void store_masses(int64_t* p, F a) {  // trunc(a * 2^40) of a in [0, 1]
   _mm512_storeu_si512(p, _mm512_cvttps_epi64(_mm512_castps512_ps256(scaled)));
   _mm512_storeu_si512(p + 8, _mm512_cvttps_epi64(_mm512_extractf32x8_ps(scaled, 1)));
 }
-INLINE F load_byte(const int8_t* p) {
-  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
-}
 
 #elif defined(__AVX2__)
 
@@ -106,6 +104,7 @@ INLINE F fma(F x, F y, F z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fma
 INLINE F max(F x, F y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 INLINE M less(F x, F y) { return {_mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ)}; }
 INLINE M at_most(F x, F y) { return {_mm256_cmp_ps(x.a, y.a, _CMP_LE_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_LE_OQ)}; }
+INLINE M is_nan(F x) { return {_mm256_cmp_ps(x.a, x.a, _CMP_UNORD_Q), _mm256_cmp_ps(x.b, x.b, _CMP_UNORD_Q)}; }
 INLINE F select(M m, F x, F y) { return {_mm256_blendv_ps(y.a, x.a, m.a), _mm256_blendv_ps(y.b, x.b, m.b)}; }
 INLINE M first(int n) {
   const __m256i low = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), high = _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15);
@@ -148,10 +147,6 @@ INLINE void store_half(uint16_t* p, F x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(x.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
-INLINE F load_byte(const int8_t* p) {
-  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))),
-          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8))))};
-}
 
 #elif defined(TWOSTROKE_NEON)
 
@@ -175,6 +170,8 @@ INLINE F div(F x, F y) { return EACH2(vdivq_f32, x, y); }
 INLINE F fma(F x, F y, F z) { return EACH3(vfmaq_f32, z, x, y); }
 INLINE M less(F x, F y) { return EACH2(vcltq_f32, x, y); }
 INLINE M at_most(F x, F y) { return EACH2(vcleq_f32, x, y); }
+INLINE uint32x4_t is_nan4(float32x4_t x) { return vmvnq_u32(vceqq_f32(x, x)); }
+INLINE M is_nan(F x) { return EACH1(is_nan4, x); }
 INLINE F select(M m, F x, F y) { return EACH3(vbslq_f32, m, x, y); }
 INLINE F max(F x, F y) { return select(less(y, x), x, y); }  // not vmaxq: a NaN on the left gives y, as on x86
 INLINE I load(const int32_t* p) {
@@ -231,12 +228,6 @@ INLINE void store_half(uint16_t* p, F x) {
   vst1q_u16(p, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(x.a), x.b)));
   vst1q_u16(p + 8, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(x.c), x.d)));
 }
-INLINE F load_byte(const int8_t* p) {
-  const int8x16_t x = vld1q_s8(p);
-  const int16x8_t low = vmovl_s8(vget_low_s8(x)), high = vmovl_high_s8(x);
-  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
-          vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))};
-}
 
 #undef EACH1
 #undef EACH2
@@ -264,6 +255,7 @@ INLINE F fma(F a, F b, F c) { EACH(F, __builtin_fmaf(a.v[i], b.v[i], c.v[i])); }
 INLINE F max(F a, F b) { EACH(F, a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
 INLINE M less(F a, F b) { EACH(M, a.v[i] < b.v[i]); }
 INLINE M at_most(F a, F b) { EACH(M, a.v[i] <= b.v[i]); }
+INLINE M is_nan(F a) { EACH(M, a.v[i] != a.v[i]); }
 INLINE F select(M m, F a, F b) { EACH(F, m.v[i] ? a.v[i] : b.v[i]); }
 INLINE M first(int n) { EACH(M, i < n); }
 INLINE bool any(M m) {
@@ -332,7 +324,6 @@ INLINE F load_half(const uint16_t* p) { EACH(F, half_to_float(p[i])); }
 INLINE void store_half(uint16_t* p, F a) {
   for (int i = 0; i < lanes; i++) p[i] = float_to_half(a.v[i]);
 }
-INLINE F load_byte(const int8_t* p) { EACH(F, static_cast<float>(p[i])); }
 
 #undef EACH
 #endif
@@ -344,6 +335,8 @@ INLINE void store_masses(int64_t* p, F a) {  // trunc(a * 2^40) of a in [0, 1]
   for (int i = 0; i < lanes; i++) p[i] = static_cast<int64_t>(v[i] * 0x1p40f);
 }
 #endif
+
+INLINE F magnitude(F a) { return from_bits(bit_and(bits(a), all(int32_t{0x7fffffff}))); }
 
 // Part-filled blocks: the first n lanes of memory, zero elsewhere.
 INLINE F load_some(const float* p, int n) {

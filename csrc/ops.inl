@@ -1,5 +1,6 @@
 // Row operations other than products and attention: norms, rotation, gating, and rounding into the KV store.
 #pragma once
+#include "grid.h"
 #include "kernels.h"
 #include "math.h"
 
@@ -56,20 +57,16 @@ static void add_row(const float* x, float* out, int width) {
             [&](int i, int n) { store_block_of(out + i, add(load_block_of(out + i, n), load_block_of(x + i, n)), n); });
 }
 
-INLINE F magnitude(F a) { return from_bits(bit_and(bits(a), all(int32_t{0x7fffffff}))); }
-
-// Rounds to int8 with scale = largest magnitude / 127; returns the scale.
-INLINE float quantize_cell(const float* x, int width, int8_t* out, int stride) {
-  F largest = all(0.0f);
-  for (int i = 0; i < width; i += lanes) largest = max(magnitude(load(x + i)), largest);
-  const float top = tree_max(largest);
-  const F inverse = all(top > 0.0f ? 127.0f / top : 0.0f), magic = all(0x1.8p23f);
+// Rounds one vector of a q8 cell, element i to place(i); returns its scale.
+template <class Place>
+INLINE float round_cell(const float* x, int width, const Place& place) {
+  const Grid grid = grid_of(x, width, 127.0f);
   for (int i = 0; i < width; i += lanes) {
     int32_t rounded[lanes];
-    store(rounded, bits(fma(load(x + i), inverse, magic)));
-    for (int j = 0; j < lanes; j++) out[(i + j) * stride] = static_cast<int8_t>(rounded[j]);
+    store(rounded, codes(grid, load(x + i)));
+    for (int j = 0; j < lanes; j++) *place(i + j) = static_cast<int8_t>(rounded[j]);
   }
-  return top / 127.0f;
+  return grid.step;
 }
 
 static void store_cell_half(uint16_t* keys, int head_dim, int slot, const float* key, const float* value) {
@@ -85,10 +82,10 @@ static void store_cell_half(uint16_t* keys, int head_dim, int slot, const float*
 static void store_cell(uint8_t* head, KVType type, int head_dim, int slot, const float* key, const float* value) {
   if (type == KVType::f16) return store_cell_half(reinterpret_cast<uint16_t*>(head), head_dim, slot, key, value);
   float* scales = reinterpret_cast<float*>(head);
-  int8_t* keys = reinterpret_cast<int8_t*>(scales + 2 * block_tokens);
-  int8_t* values = keys + head_dim * block_tokens + slot * head_dim;
-  scales[slot] = quantize_cell(key, head_dim, keys + slot, block_tokens);
-  scales[block_tokens + slot] = quantize_cell(value, head_dim, values, 1);
+  int8_t* bytes = reinterpret_cast<int8_t*>(scales + 2 * block_tokens);
+  scales[slot] = round_cell(key, head_dim, [=](int d) { return bytes + byte_key(slot, d); });
+  scales[block_tokens + slot] =
+      round_cell(value, head_dim, [=](int d) { return bytes + byte_value(head_dim, slot, d); });
 }
 
 static void load_block_half(const uint16_t* cells, int head_dim, float* keys, float* values) {
@@ -104,12 +101,12 @@ static void load_block_half(const uint16_t* cells, int head_dim, float* keys, fl
 static void load_block(const uint8_t* head, KVType type, int head_dim, float* keys, float* values) {
   if (type == KVType::f16) return load_block_half(reinterpret_cast<const uint16_t*>(head), head_dim, keys, values);
   const float* scales = reinterpret_cast<const float*>(head);
-  const int8_t* cells = reinterpret_cast<const int8_t*>(scales + 2 * block_tokens);
+  const int8_t* bytes = reinterpret_cast<const int8_t*>(scales + 2 * block_tokens);
   for (int slot = 0; slot < block_tokens; slot++)
     for (int d = 0; d < head_dim; d++) {
-      keys[slot * head_dim + d] = scales[slot] * static_cast<float>(cells[d * block_tokens + slot]);
+      keys[slot * head_dim + d] = scales[slot] * static_cast<float>(bytes[byte_key(slot, d)]);
       values[slot * head_dim + d] =
-          scales[block_tokens + slot] * static_cast<float>(cells[(block_tokens + slot) * head_dim + d]);
+          scales[block_tokens + slot] * static_cast<float>(bytes[byte_value(head_dim, slot, d)]);
     }
 }
 

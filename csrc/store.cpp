@@ -21,6 +21,32 @@ void require(bool held, const char* what, int value) {
   if (!held) throw std::invalid_argument(std::string(what) + ", not " + std::to_string(value));
 }
 
+void copy_halves(const uint8_t* source, uint8_t* target, int head_dim, int tokens) {
+  constexpr size_t cell = sizeof(uint16_t);
+  for (int d = 0; d < head_dim; d++) {
+    const size_t row = cell * block_tokens * d;
+    std::memcpy(target + row, source + row, cell * tokens);
+  }
+  const size_t values = cell * block_tokens * head_dim;
+  std::memcpy(target + values, source + values, cell * tokens * head_dim);
+}
+
+void copy_bytes(const uint8_t* source, uint8_t* target, int head_dim, int tokens) {
+  constexpr size_t scales = block_tokens * sizeof(float);
+  std::memcpy(target, source, tokens * sizeof(float));
+  std::memcpy(target + scales, source + scales, tokens * sizeof(float));
+  source += 2 * scales, target += 2 * scales;
+  for (int d = 0; d < head_dim; d += 4) {
+    const size_t row = byte_key(0, d);
+    std::memcpy(target + row, source + row, 4 * tokens);
+  }
+  const int whole = tokens / 4 * 4;
+  const size_t values = byte_value(head_dim, 0, 0);
+  std::memcpy(target + values, source + values, whole * head_dim);
+  for (int slot = whole; slot < tokens; slot++)
+    for (int d = 0; d < head_dim; d++) target[byte_value(head_dim, slot, d)] = source[byte_value(head_dim, slot, d)];
+}
+
 }  // namespace
 
 KVStore::KVStore(int layers_, int blocks_, int kv_heads_, int head_dim_, KVType type_)
@@ -34,8 +60,8 @@ KVStore::KVStore(int layers_, int blocks_, int kv_heads_, int head_dim_, KVType 
   require(layers >= 1, "a KV store needs at least 1 layer", layers);
   require(blocks >= 1, "a KV store needs at least 1 block", blocks);
   require(kv_heads >= 1, "a KV store needs at least 1 head", kv_heads);
-  require(head_dim >= 16 && head_dim % 16 == 0 && head_dim <= 1024, "head_dim must be a multiple of 16 up to 1024",
-          head_dim);
+  require(head_dim >= 16 && head_dim % 16 == 0 && head_dim <= max_head_dim,
+          "head_dim must be a multiple of 16 up to 1024", head_dim);
   void* region = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (region == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
@@ -48,22 +74,9 @@ KVStore::~KVStore() { munmap(memory_, bytes()); }
 
 void KVStore::copy(int source, int target, int tokens) {
   for (int layer = 0; layer < layers; layer++)
-    for (int h = 0; h < kv_heads; h++) copy_head(head(layer, source, h), head(layer, target, h), tokens);
-}
-
-void KVStore::copy_head(const uint8_t* source, uint8_t* target, int tokens) const {
-  const size_t cell = type == KVType::f16 ? sizeof(uint16_t) : 1;
-  const size_t scales = type == KVType::f16 ? 0 : block_tokens * sizeof(float);
-  if (scales) {
-    std::memcpy(target, source, tokens * sizeof(float));
-    std::memcpy(target + scales, source + scales, tokens * sizeof(float));
-  }
-  const size_t keys = 2 * scales, values = keys + cell * block_tokens * head_dim;
-  for (int d = 0; d < head_dim; d++) {
-    const size_t row = keys + cell * block_tokens * d;
-    std::memcpy(target + row, source + row, cell * tokens);
-  }
-  std::memcpy(target + values, source + values, cell * tokens * head_dim);
+    for (int h = 0; h < kv_heads; h++)
+      (type == KVType::f16 ? copy_halves : copy_bytes)(head(layer, source, h), head(layer, target, h), head_dim,
+                                                       tokens);
 }
 
 void KVStore::poison(int block) {

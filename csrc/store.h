@@ -1,19 +1,28 @@
 // Where keys and values lie: one region of fixed cells, addressed by (layer, block, head, slot).
 //
-// A block holds 16 tokens.  Inside a block each head has its own contiguous part: keys transposed, [head_dim][16], so
-// that a lane is a key, and values as [16][head_dim].  The store knows nothing about sequences, hashes or reuse.
+// A block holds 16 tokens.  Inside a block each head has its own contiguous part.  Halves: keys transposed,
+// [head_dim][16], so that a lane is a key, then values as [16][head_dim].  Bytes are multiplied four at a time, so four
+// elements of a key, or of one element of the values four tokens, lie together: 16 key scales, 16 value scales, keys as
+// [head_dim / 4][16][4], values as [16 / 4][head_dim][4 tokens].  The store knows nothing about sequences, hashes or
+// reuse.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace twostroke {
 
-constexpr int block_tokens = 16;
+constexpr int block_tokens = 16, max_head_dim = 1024;
 
 enum class KVType : uint8_t {
   f16,  // half precision: keys, then values
-  q8,   // int8 with one float scale per token and head: 16 key scales, 16 value scales, keys, values
+  q8,   // int8 with one float scale per token and head
 };
+
+// Where an element lies among the bytes of one head's part of a block.
+constexpr int byte_key(int slot, int d) { return d / 4 * 4 * block_tokens + 4 * slot + d % 4; }
+constexpr int byte_value(int head_dim, int slot, int d) {
+  return (block_tokens + slot / 4 * 4) * head_dim + 4 * d + slot % 4;
+}
 
 class KVStore {
  public:
@@ -39,7 +48,6 @@ class KVStore {
 
  private:
   size_t block_bytes() const { return head_bytes_ * kv_heads; }
-  void copy_head(const uint8_t* source, uint8_t* target, int tokens) const;
   const size_t head_bytes_;
   uint8_t* memory_;
 };

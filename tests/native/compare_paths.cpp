@@ -207,6 +207,8 @@ void cells(Results& out) {
       const size_t count = 2u * block_tokens * dim;
       std::vector<float> keys = random.numbers(count), values = random.numbers(count, 70000.0f);
       for (size_t i = 0; i < count; i += 5) keys[i] = std::ldexp(keys[i], -random.below(30));  // subnormal halves too
+      for (int i = 0; i < 3 * dim; i++) keys[i] *= i < dim ? 0.0f : i < 2 * dim ? 1e-36f : 1e20f;
+      values[3] = -INFINITY;
       store.write(0, 0, keys.data(), values.data());
       out.keep(store.head(0, 0, 0), store.bytes());
       store.read(0, 0, keys.data(), values.data());
@@ -242,7 +244,30 @@ void attention(Results& out) {
     attend_rows(4, 4, 16, type, random, out);
     attend_rows(14, 2, 64, type, random, out);
     attend_rows(7, 1, 48, type, random, out);
+    attend_rows(5, 1, 1024, type, random, out);
   }
+}
+
+// Bytes at their ends in the largest head: the largest sums that an integer register must hold.
+void extreme_attention(Results& out) {
+  constexpr int dim = max_head_dim, positions = 300, heads = 3;
+  constexpr int blocks = (positions + block_tokens - 1) / block_tokens;
+  Random random(8);
+  KVStore store(1, blocks, 1, dim, KVType::q8);
+  std::vector<int32_t> table(blocks);
+  for (int b = 0; b < blocks; b++) {
+    std::vector<float> keys(block_tokens * dim), values(keys.size());
+    for (size_t i = 0; i < keys.size(); i++) keys[i] = 1.0f, values[i] = i / dim % 2 ? 1.0f : random.below(2) ? 1 : -1;
+    store.write(0, b, keys.data(), values.data());
+    table[b] = b;
+  }
+  std::vector<float> queries(heads * dim), to(queries.size());
+  for (int i = 0; i < heads * dim; i++) queries[i] = i < dim ? 1.0f : i < 2 * dim ? -1.0f : random.below(2) ? 1 : -1;
+  const std::vector<Run> runs = {{0, 1, positions - 1, table.data()}};
+  AttentionScratch scratch(1);
+  Pool pool(1);
+  attend({&store, 0, heads, 1.0f, queries.data(), heads * dim, to.data(), heads * dim}, runs, scratch, pool);
+  out.keep(to);
 }
 
 // --- Sampling ---
@@ -289,8 +314,9 @@ const Work works[] = {
     {"products", products},     {"extreme products", extreme_products},
     {"quantisation", quantised}, {"row operations", row_operations},
     {"exp and log", functions}, {"cells", cells},
-    {"attention", attention},   {"noise", noise},
-    {"draws", draws},           {"ties", ties},
+    {"attention", attention},   {"extreme attention", extreme_attention},
+    {"noise", noise},           {"draws", draws},
+    {"ties", ties},
 };
 
 Results perform(const Work& work, const std::string& path) {

@@ -131,47 +131,69 @@ def rotate(x: Floats, cos: Floats, sin: Floats, pairing: str) -> Floats:
     return out
 
 
-def quantize_cells(x: Floats) -> tuple[NDArray[np.int8], Floats]:
+def codes(x: Floats, most: int) -> tuple[NDArray[np.int32], Floats]:
+    """Vectors [..., d] as integers and their steps, the largest magnitude being `most` steps."""
+    wrong = ~np.isfinite(x).all(axis=-1)
+    top = np.where(wrong, F(0), np.abs(x).max(axis=-1)).astype(np.float32)
+    tiny = top < F(1e-30)
+    inverse = F(most) / np.where(tiny, F(1), top)
+    magic = F(float.fromhex("0x1.8p23"))
+    rounded = fma(x, inverse[..., None], magic).view(np.int32) - magic.view(np.int32)
+    step = np.where(wrong, F(np.nan), np.where(tiny, F(0), top / F(most))).astype(np.float32)
+    return np.where((wrong | tiny)[..., None], 0, rounded), step
+
+
+def quantize_cells(x: Floats) -> tuple[NDArray[np.int32], Floats]:
     """Codes and scales of int8 cells, one scale per vector [..., d]."""
-    top = np.abs(x).max(axis=-1)
-    with np.errstate(divide="ignore"):
-        inverse = np.where(top > 0, F(127) / top, F(0)).astype(np.float32)
-    shifted = fma(x, inverse[..., None], F(float.fromhex("0x1.8p23")))
-    return (shifted.view(np.int32) & 0xFF).astype(np.uint8).view(np.int8), top / F(127)
+    return codes(x, 127)
 
 
 def attention(query: Floats, keys: Floats, values: Floats, kind: str = "f16") -> Floats:
     """One row's attention: query [heads, d], already scaled, over unrounded keys and values [heads, n, d]."""
-    if kind == "f16":
-        cells_k, cells_v = (x.astype(np.float16).astype(np.float32) for x in (keys, values))
-        scale_k = scale_v = None
-    else:
-        (codes_k, scale_k), (codes_v, scale_v) = quantize_cells(keys), quantize_cells(values)
-        cells_k, cells_v = codes_k.astype(np.float32), codes_v.astype(np.float32)
-    scores = np.zeros(keys.shape[:2], np.float32)
-    for d in range(query.shape[-1]):
-        scores = fma(query[:, d, None], cells_k[:, :, d], scores)
-    if scale_k is not None:
-        scores = scores * scale_k
+    scored, spent = (half_scores, half_values) if kind == "f16" else (byte_scores, byte_values)
+    scores = scored(query, keys)
     merged: tuple[Floats, Floats, Floats] | None = None
     for start in range(0, keys.shape[1], 256):
         part = slice(start, start + 256)
-        chunk = softened(scores[:, part], cells_v[:, part], None if scale_v is None else scale_v[:, part])
+        maximum, weights = softened(scores[:, part])
+        chunk = maximum, lane_sum(weights), spent(weights, values[:, part])
         merged = chunk if merged is None else merge(merged, chunk)
     assert merged is not None
     return merged[2] / merged[1][:, None]
 
 
-def softened(scores: Floats, cells: Floats, scale: Floats | None) -> tuple[Floats, Floats, Floats]:
+def softened(scores: Floats) -> tuple[Floats, Floats]:
     maximum = scores.max(axis=-1)
-    weights = exp(scores - maximum[:, None])
-    total = lane_sum(weights)
-    if scale is not None:
-        weights = weights * scale
-    out = np.zeros((scores.shape[0], cells.shape[-1]), np.float32)
-    for key in range(scores.shape[1]):
+    return maximum, exp(scores - maximum[:, None])
+
+
+def half_scores(query: Floats, keys: Floats) -> Floats:
+    cells = keys.astype(np.float16).astype(np.float32)
+    scores = np.zeros(keys.shape[:2], np.float32)
+    for d in range(query.shape[-1]):
+        scores = fma(query[:, d, None], cells[:, :, d], scores)
+    return scores
+
+
+def half_values(weights: Floats, values: Floats) -> Floats:
+    cells = values.astype(np.float16).astype(np.float32)
+    out = np.zeros((weights.shape[0], cells.shape[-1]), np.float32)
+    for key in range(weights.shape[1]):
         out = fma(weights[:, key, None], cells[:, key], out)
-    return maximum, total, out
+    return out
+
+
+def byte_scores(query: Floats, keys: Floats) -> Floats:
+    (q, step), (k, scale) = codes(query, 16383), quantize_cells(keys)
+    dots = np.einsum("hd,hnd->hn", q, k, dtype=np.int64)
+    assert np.abs(dots).max() < 2**31
+    return dots.astype(np.float32) * scale * step[:, None]
+
+
+def byte_values(weights: Floats, values: Floats) -> Floats:
+    v, scale = quantize_cells(values)
+    w, step = codes(weights * scale, 16383)
+    return np.einsum("hn,hnd->hd", w, v, dtype=np.int64).astype(np.float32) * step[:, None]
 
 
 def merge(done: tuple[Floats, Floats, Floats], chunk: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:

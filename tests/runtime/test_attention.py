@@ -135,6 +135,99 @@ class TestDefinition:
         assert same_bits(scaled, bench.sequence(rows, 5, [1]))
 
 
+class TestBytes:
+    """What rounding to integers adds: vectors that have no step, the largest sums, and cells that hold anything."""
+
+    SHAPE = Shape(6, 2, 32, "q8")
+
+    def cut(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Views of the queries, keys and values of rows, [rows, heads, d]."""
+        parts = rows.reshape(len(rows), -1, self.SHAPE.head_dim)
+        return parts[:, :6], parts[:, 6:8], parts[:, 8:]
+
+    def test_a_query_of_zeros_sees_all_keys_alike(self, path: str) -> None:
+        rows = rows_of(self.SHAPE, 40)
+        self.cut(rows)[0][30:] = 0
+        out = Bench(self.SHAPE, 3).sequence(rows, 40, range(3))
+        for row in (29, 30, 39):
+            assert same_bits(out[row], defined(self.SHAPE, rows, row))
+        mean = self.cut(rows)[2].mean(axis=0).repeat(3, axis=0).reshape(-1)
+        np.testing.assert_allclose(out[39], mean, atol=0.02)
+
+    @pytest.mark.parametrize("size", [0, 1e-36, 1e-42])
+    def test_values_of_nothing_come_out_as_zeros(self, path: str, size: float) -> None:
+        rows = rows_of(self.SHAPE, 40)
+        self.cut(rows)[2][:] *= np.float32(size)
+        assert not Bench(self.SHAPE, 3).sequence(rows, 40, range(3)).any()
+
+    @pytest.mark.parametrize("size", [1e-20, 1e-29, 1e-36, 1e-42])
+    def test_small_vectors(self, path: str, size: float) -> None:
+        rows = rows_of(self.SHAPE, 20) * np.float32(size)
+        out = Bench(self.SHAPE, 2).sequence(rows, 20, range(2))
+        for row in (0, 19):
+            assert same_bits(out[row], defined(self.SHAPE, rows, row))
+
+    @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+    @pytest.mark.parametrize("part", [1, 2])
+    def test_what_is_not_finite_is_seen_by_those_who_see_it(self, path: str, part: int, wrong: float) -> None:
+        rows = rows_of(self.SHAPE, 40)
+        bench = Bench(self.SHAPE, 3)
+        whole = bench.sequence(rows, 40, range(3)).reshape(40, 2, -1)
+        self.cut(rows)[part][21, 1, 5] = wrong
+        out = bench.sequence(rows, 40, range(3)).reshape(40, 2, -1)
+        assert same_bits(out[:, 0], whole[:, 0])
+        assert same_bits(out[:21, 1], whole[:21, 1])
+        assert np.isnan(out[21:, 1]).all()
+
+    @pytest.mark.parametrize("wrong", [np.nan, np.inf])
+    def test_a_query_that_is_not_finite_spoils_its_own_result_only(self, path: str, wrong: float) -> None:
+        rows = rows_of(self.SHAPE, 40)
+        whole = Bench(self.SHAPE, 3).sequence(rows, 40, range(3)).reshape(40, 6, -1)
+        self.cut(rows)[0][21, 3, 5] = wrong
+        out = Bench(self.SHAPE, 3).sequence(rows, 40, range(3)).reshape(40, 6, -1)
+        assert np.isnan(out[21, 3]).all()
+        whole[21, 3] = out[21, 3]
+        assert same_bits(out, whole)
+
+    @pytest.mark.parametrize("dirt", [1e30, -1e-3, np.nan, np.inf])
+    def test_what_a_hidden_cell_holds_changes_nothing(self, path: str, dirt: float) -> None:
+        rows = rows_of(self.SHAPE, 300)
+        whole = Bench(self.SHAPE, 19).sequence(rows, 300, range(19))
+        bench, cells = Bench(self.SHAPE, 19), np.full((2, 16, 32), dirt, np.float32)
+        for block in range(19):
+            bench.store.write(0, block, cells, cells)
+        assert same_bits(bench.sequence(rows, 7, range(19)), whole)
+
+    @pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, 1), (-1, -1)])
+    def test_the_largest_sums_fit(self, path: str, signs: tuple[int, int]) -> None:
+        """Every code of query, keys and values at its end, in the largest head and a full chunk of keys."""
+        shape = Shape(1, 1, 1024, "q8")
+        rows = np.ones((257, shape.width), np.float32)
+        rows[:, 1024:2048] *= signs[0]
+        rows[:, 2048:] *= signs[1]
+        out = Bench(shape, 17).sequence(rows, 257, range(17))
+        for row in (0, 255, 256):
+            assert same_bits(out[row], defined(shape, rows, row))
+        np.testing.assert_allclose(out, np.full_like(out, signs[1]), rtol=1e-6)
+
+    def test_a_large_head_of_any_numbers(self, path: str) -> None:
+        shape = Shape(5, 1, 1024, "q8")
+        rows = rows_of(shape, 40)
+        out = Bench(shape, 3).sequence(rows, 40, range(3))
+        for row in (0, 17, 39):
+            assert same_bits(out[row], defined(shape, rows, row))
+
+    def test_is_close_to_softmax_in_double_precision(self) -> None:
+        rows = rows_of(self.SHAPE, 300)
+        out = Bench(self.SHAPE, 19).sequence(rows, 300, range(19))[-1].reshape(6, 32)
+        queries, keys, values = (x.astype(np.float64) for x in self.cut(rows))
+        for head in range(6):
+            scores = keys[:, head // 3] @ queries[-1, head]
+            weights = np.exp(scores - scores.max())
+            expected = (weights / weights.sum()) @ values[:, head // 3]
+            np.testing.assert_allclose(out[head], expected, atol=0.05)
+
+
 class TestInvariance:
     @pytest.mark.parametrize("kind", ["f16", "q8"])
     @pytest.mark.parametrize("size", [1, 3, 16, 17, 300])
@@ -237,8 +330,18 @@ class TestStore:
             assert same_bits(store.read(0, 0)[1], -expected)
         kernels.set_kernel_path(before)
 
+    @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+    def test_a_byte_cell_that_is_not_finite_reads_as_nan(self, path: str, wrong: float) -> None:
+        store = kernels.KVStore(1, 1, 2, 32, "q8")
+        cells = np.random.default_rng(0).standard_normal((2, 16, 32)).astype(np.float32)
+        cells[1, 3, 31] = wrong
+        store.write(0, 0, cells, -cells)
+        for stored in store.read(0, 0):
+            assert np.isnan(stored[1, 3]).all()
+            assert np.isnan(stored).sum() == 32
+
     @pytest.mark.parametrize("kind", ["f16", "q8"])
-    @pytest.mark.parametrize("tokens", [0, 1, 7, 16])
+    @pytest.mark.parametrize("tokens", [0, 1, 3, 4, 7, 16])
     def test_copy_takes_the_first_cells_of_all_layers_only(self, kind: str, tokens: int) -> None:
         store = kernels.KVStore(3, 4, 2, 32, kind)
         store.poison()
@@ -251,6 +354,18 @@ class TestStore:
                 assert same_bits(target[:, :tokens], source[:, :tokens])
                 assert np.isnan(target[:, tokens:]).all()
             assert np.isnan(store.read(layer, 0)[0]).all()
+
+    @pytest.mark.parametrize("kind", ["f16", "q8"])
+    @pytest.mark.parametrize("tokens", [0, 1, 3, 4, 7, 15])
+    def test_copy_leaves_the_other_cells_as_they_are(self, kind: str, tokens: int) -> None:
+        store = kernels.KVStore(1, 2, 2, 32, kind)
+        cells = np.random.default_rng(0).standard_normal((2, 2, 16, 32)).astype(np.float32)
+        for block in range(2):
+            store.write(0, block, cells[block], -cells[block])
+        before = store.read(0, 1)
+        store.copy(0, 1, tokens)
+        for old, new in zip(before, store.read(0, 1), strict=True):
+            assert same_bits(new[:, tokens:], old[:, tokens:])
 
     @pytest.mark.parametrize("kind", ["f16", "q8"])
     def test_going_on_from_a_copied_part_changes_no_bit(self, kind: str) -> None:
