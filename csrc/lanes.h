@@ -354,6 +354,7 @@ INLINE void store_some(float* p, F a, int n) {
 INLINE float tree_sum(F a) {
   float v[lanes];
   store(v, a);
+#pragma GCC unroll 4
   for (int half = lanes / 2; half > 0; half /= 2)
     for (int i = 0; i < half; i++) v[i] = v[i] + v[i + half];
   return v[0];
@@ -361,6 +362,7 @@ INLINE float tree_sum(F a) {
 INLINE float tree_max(F a) {
   float v[lanes];
   store(v, a);
+#pragma GCC unroll 4
   for (int half = lanes / 2; half > 0; half /= 2)
     for (int i = 0; i < half; i++) v[i] = v[i] > v[i + half] ? v[i] : v[i + half];
   return v[0];
