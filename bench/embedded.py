@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from twostroke.assemble import Assembly
+from twostroke.runtime.draft import ModelDrafter
+from twostroke.speculate.auto import Auto
 from twostroke.types import Done, Event, FinishReason, Phases, Request, Sampling
 
 
@@ -104,6 +107,19 @@ class Session:
         while not self.assembly.engine.idle:
             self.step()
         return first
+
+
+@contextmanager
+def patient(session: Session) -> Iterator[None]:
+    """Meanwhile its draft model, if there is one, reads whatever it lacks."""
+    drafters = session.assembly.drafter.drafters.values()
+    models = {drafter.model for drafter in drafters if isinstance(drafter, Auto) and drafter.model is not None}
+    with ExitStack() as restored:
+        for model in models:
+            assert isinstance(model, ModelDrafter)
+            restored.callback(setattr, model, "repays", model.repays)
+            model.repays = lambda behind, remaining, survival, hoped: True
+        yield
 
 
 def accounted(done: Done) -> Phases:

@@ -7,7 +7,6 @@ own, which is a miss, and then again, which is a hit: the target finds the promp
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,7 +43,7 @@ def run(model: Model, settings: Settings, prompts: Sequence[Prompt], rounds: int
     sessions = {mode: Session(assemble(model, settings)) for mode in (OFF, ON)}
     for mode, session in sessions.items():
         session.hear(session.request(range(100, 164), ASKED, speculate=mode), 32)  # pages touched, rates warm
-    seconds: dict[str, dict[str, list[float]]] = {text: defaultdict(list) for text in TEXTS}
+    seconds: dict[str, dict[str, list[float]]] = {text: {OFF: [], ON: []} for text in TEXTS}
     try:
         for number in range(rounds * len(ORDERS)):
             for prompt in prompts:

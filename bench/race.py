@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from bench.embedded import Session, accounted
+from bench.embedded import Session, accounted, patient
 from twostroke.types import Done, Event, Phases
 
 STRIDE = 16  # tokens
-LONG = 1024  # tokens that a request asks for whose text shall be read by everyone
-HEARD = 64  # tokens of it after which it is given up
+HEARD = 64  # tokens of an answer after which a text is read by everyone
 
 
 @dataclass(slots=True)
@@ -38,11 +37,9 @@ class Writer:
         return self.phases is not None
 
     def read(self, text: Sequence[int]) -> None:
-        """Read a text beforehand, as an earlier request would: one that asked for much, and was given up.
-
-        A draft model reads only what a long answer repays, and after the first token.
-        """
-        self.session.hear(self.session.request(text, LONG, **self.fields), HEARD)
+        """Read a text beforehand, as an earlier request would; a draft model too, whatever that repays."""
+        with patient(self.session):
+            self.session.hear(self.session.request(text, HEARD + 1, **self.fields), HEARD)
 
     def begin(self, prompt: Sequence[int], max_tokens: int) -> None:
         """Read the prompt, to the first token."""

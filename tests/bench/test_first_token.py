@@ -8,7 +8,7 @@ import pytest
 from bench.first_token import OFF, ON, TEXTS, Result
 from bench.workload import Prompt
 
-from bench import first_token
+from bench import first_token, report
 from tests.tiny import Tiny, write_model
 from twostroke.assemble import open_model
 from twostroke.config import Settings
@@ -53,6 +53,7 @@ def test_every_prompt_is_asked_in_both_orders_and_found_the_second_time(
     assert {text: {mode: len(s) for mode, s in result.seconds[text].items()} for text in TEXTS} == {
         text: {OFF: 2, ON: 2} for text in TEXTS
     }
+    assert report.plain(result)["seconds"]["cached"][ON]
     misses, hits = cached[2:4] + cached[6:8], cached[4:6] + cached[8:10]
     assert set(misses) == {0}
     assert all(hit > 0 for hit in hits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from bench import race
 from tests.tiny import Tiny, write_model
 from twostroke.assemble import Model, assemble, open_model
 from twostroke.config import Settings
+from twostroke.runtime.draft import ModelDrafter
+from twostroke.speculate.auto import Auto
 from twostroke.types import Sampling
 
 
@@ -57,6 +60,20 @@ def test_a_text_read_beforehand_is_cached_and_its_answer_given_up(model: Model) 
     race.race([one], range(5, 60), 8)
     assert one.phases is not None
     assert one.phases.prefill.cached_tokens >= 48
+
+
+def test_a_draft_model_has_read_it_too_and_goes_on_as_before(model: Model) -> None:
+    with_draft = replace(settings(str(model.path)), draft=str(model.path))
+    one = Writer(Session(assemble(open_model(with_draft), with_draft)), {"speculate": "draft"})
+    drafter = one.session.assembly.drafter.drafters["draft"]
+    assert isinstance(drafter, Auto)
+    assert isinstance(drafter.model, ModelDrafter)
+    repays = drafter.model.repays
+    one.read(range(5, 155))
+    assert drafter.model.repays is repays
+    found = drafter.model._space.match(range(5, 160), "", True)
+    assert found.cached >= 144
+    drafter.model._space.release(found)
 
 
 def test_an_answer_that_differs_ends_the_race(model: Model) -> None:

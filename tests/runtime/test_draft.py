@@ -251,14 +251,14 @@ def test_whether_catching_up_pays_is_asked_now_and_then() -> None:
         asked += 1
         return False
 
-    bench.drafter._repays = repays
+    bench.drafter.repays = repays
     bench.ask(request("a", text(20), 40))
     assert 40 // PAUSE - 1 <= asked <= 40 // PAUSE + 1
 
 
 def test_where_catching_up_does_not_pay_it_stays_silent() -> None:
     bench = Bench()
-    bench.drafter._repays = lambda behind, remaining, survival, hoped: remaining > 100
+    bench.drafter.repays = lambda behind, remaining, survival, hoped: remaining > 100
     asked = request("a", text(20))
     assert bench.ask(asked)["a"] == truth(asked)
     assert bench.chain.passes == 0
@@ -271,7 +271,7 @@ def test_what_is_counted_on_follows_the_answers_of_the_namespace() -> None:
         counted_on.append(remaining)
         return False
 
-    bench.drafter._repays = repays
+    bench.drafter.repays = repays
     for number in range(4):
         bench.ask(request(f"{number}", text(20), 5, namespace="x"))
     assert bench.drafter._lengths.expected("x") < 256 / 2

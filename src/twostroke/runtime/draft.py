@@ -94,7 +94,7 @@ class ModelDrafter:
         self._space = space
         self._record = record
         self._lengths = lengths
-        self._repays = repays
+        self.repays = repays
         self._pace = pace
         self._drafts: dict[int, Draft] = {}
 
@@ -226,7 +226,7 @@ class ModelDrafter:
         if draft.behind:
             survival = self._record.survival(sequence.id, sequence.namespace, 0, depth)
             coming = min(sequence.remaining, round(self._lengths.expected(sequence.namespace)))
-            if not self._repays(draft.behind, coming, survival, hoped):
+            if not self.repays(draft.behind, coming, survival, hoped):
                 draft.resume = len(sequence.tokens) + PAUSE
                 return ()
         return hoped
