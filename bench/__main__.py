@@ -91,8 +91,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _page(chosen: argparse.Namespace) -> Page:
     """Where the command's tables are kept; a forced instruction set and warm texts have blocks of their own."""
-    variants = [chosen.kernels] if chosen.kernels else []
-    name = "-".join([chosen.command, *variants, *(["warm"] if chosen.warm else [])])
+    name = "-".join(filter(None, [chosen.command, chosen.kernels, "warm" if chosen.warm else None]))
     return (README if chosen.command == "two-by-two" else report.PERFORMANCE), name
 
 
@@ -113,6 +112,13 @@ def _typed(chosen: argparse.Namespace) -> str:
 
 def _settings(chosen: argparse.Namespace, model: str, **more: Any) -> Settings:
     return Settings(model=model, threads=chosen.threads, **more)
+
+
+def _drafted(chosen: argparse.Namespace, kv_memory: int) -> Settings:
+    """Those of a large model and the draft model beside it."""
+    name = (chosen.models or [LARGE])[0]
+    draft = None if chosen.draft == "off" else chosen.draft
+    return _settings(chosen, name, draft=draft, context=speculation.CONTEXT, kv_memory=kv_memory)
 
 
 def _peers(chosen: argparse.Namespace) -> Any:
@@ -159,19 +165,17 @@ def _two_by_two(chosen: argparse.Namespace) -> Outcome:
 
 
 def _speculation(chosen: argparse.Namespace) -> Outcome:
-    name = (chosen.models or [LARGE])[0]
-    draft = None if chosen.draft == "off" else chosen.draft
-    settings = _settings(chosen, name, draft=draft, context=speculation.CONTEXT, kv_memory=speculation.KV_MEMORY)
+    settings = _drafted(chosen, speculation.KV_MEMORY)
     prompts = workload.committed(most=chosen.questions)
     if chosen.spec_bench:
         prompts += workload.spec_bench(chosen.spec_bench, 24)
-    path = catalog.resolve(draft) if draft else None
+    path = catalog.resolve(settings.draft) if settings.draft else None
     model = load(settings)
     if chosen.warm:
-        result = speculation.run_warm(model, settings, path, prompts, speculation.MAX_TOKENS)
+        result, versions = speculation.run_warm(model, settings, path, prompts, speculation.MAX_TOKENS), ""
     else:
         result = speculation.run(model, settings, path, _peers(chosen), prompts, speculation.MAX_TOKENS)
-    versions = "" if chosen.warm else _versions(chosen)
+        versions = _versions(chosen)
     body = [_heading(chosen), versions, speculation.markdown(result), speculation.first_token(result)]
     return "\n".join(body), {"result": result}
 
@@ -185,9 +189,7 @@ def _never_worse(chosen: argparse.Namespace) -> Outcome:
 
 
 def _first_token(chosen: argparse.Namespace) -> Outcome:
-    name = (chosen.models or [LARGE])[0]
-    draft = None if chosen.draft == "off" else chosen.draft
-    settings = _settings(chosen, name, draft=draft, context=speculation.CONTEXT, kv_memory=2**30)
+    settings = _drafted(chosen, first_token.KV_MEMORY)
     prompts = workload.committed(most=chosen.questions)
     result = first_token.run(load(settings), settings, prompts, chosen.rounds)
     return _heading(chosen) + "\n" + first_token.markdown(result), {"result": result}

@@ -21,6 +21,7 @@ OFF, ON = "off", "auto"
 ORDERS = ((OFF, ON), (ON, OFF))
 TEXTS = ("not cached", "cached")
 ASKED = 256  # tokens that each request asks for: what is to come decides what a drafter reads
+KV_MEMORY = 2**30  # of each engine: every prompt has its own namespace each time
 HEARD = 4  # tokens after which it is given up
 
 

@@ -184,7 +184,8 @@ class SyntheticModel:
         return frozenset()
 
     def expect(self, job: Job) -> tuple[float, ...]:
-        return self.inner.acceptance.hoped(job.id, job.namespace, 0, min(self.deepest, job.remaining - 1))
+        acceptance, depth = self.inner.acceptance, min(self.deepest, job.remaining - 1)
+        return acceptance.hoped(job.id, 0, acceptance.survival(job.id, job.namespace, 0, depth))
 
     def draft(self, wanted: Sequence[tuple[Job, int]]) -> list[Proposal]:
         deepest = max((depth for _, depth in wanted), default=0)

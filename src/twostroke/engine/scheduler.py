@@ -34,7 +34,8 @@ class Scheduler:
         self._steps = 0
         self._rows = 0
         self._departures = 0  # how often memory was given back by a sequence that left
-        self._refused: tuple[Sequence, int, int] | None = None  # who did not fit, after how many departures and steps
+        self._refused: tuple[int, int] | None = None  # who did not fit, after how many departures …
+        self._refused_at = 0  # … and steps
         self._shares: dict[Sequence, int] = {}  # known tokens to compute in the step being planned
         self._drafts: Mapping[int, Proposal] = {}  # proposals for the step being planned or under way
         self._admitted: list[Admission] = []
@@ -53,12 +54,8 @@ class Scheduler:
 
     @property
     def entering(self) -> int:
-        """Known tokens of the first in the queue, unless it did not fit and nobody has left since."""
-        if not self.queue:
-            return 0
-        refused, departures, _ = self._refused or (None, 0, 0)
-        stuck = refused is self.queue[0] and departures == self._departures
-        return 0 if stuck else len(self.queue[0].tokens)
+        """Known tokens of the first in the queue, unless it does not fit as things stand."""
+        return 0 if not self.queue or self._too_large(self.queue[0]) else len(self.queue[0].tokens)
 
     def add(self, sequence: Sequence) -> None:
         """Queue a sequence.  It must fit when alone: `sequence.limit <= space.capacity`."""
@@ -156,11 +153,12 @@ class Scheduler:
         """Start what waits, in order, while tokens, sequences and memory allow."""
         while self.queue and left > 0 and len(self.running) < most and not self._preempted:
             sequence = self.queue[0]
-            if self._follows(sequence) or self._was_refused(sequence):
+            refused = self._too_large(sequence) and self._steps < self._refused_at + RETRY
+            if refused or self._follows(sequence):
                 return
             table = self._seat(sequence)
             if table is None:
-                self._refused = sequence, self._departures, self._steps
+                self._refused, self._refused_at = (sequence.id, self._departures), self._steps
                 return
             self._start(sequence, table)
             chunk = min(left, sequence.pending)
@@ -185,12 +183,9 @@ class Scheduler:
             and leader.tokens[:end] == sequence.tokens[:end]
         )
 
-    def _was_refused(self, sequence: Sequence) -> bool:
-        """Whether it did not fit, and nothing has changed that could make it fit."""
-        if self._refused is None:
-            return False
-        refused, departures, step = self._refused
-        return refused is sequence and departures == self._departures and self._steps < step + RETRY
+    def _too_large(self, sequence: Sequence) -> bool:
+        """Whether it did not fit, and nobody has left since."""
+        return self._refused == (sequence.id, self._departures)
 
     def _seat(self, sequence: Sequence) -> Table | None:
         """A table for the whole of what the sequence knows, if it fits beside what the running ones still need."""

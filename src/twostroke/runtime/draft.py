@@ -36,7 +36,7 @@ class Record(Protocol):
 
     def survival(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]: ...
 
-    def hoped(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]: ...
+    def hoped(self, sequence: int, strength: int, survival: tuple[float, ...]) -> tuple[float, ...]: ...
 
     def forget(self, sequence: int) -> None: ...
 
@@ -222,9 +222,9 @@ class ModelDrafter:
         depth = self._depth(sequence)
         if depth < 1 or len(sequence.tokens) < draft.resume:
             return ()
-        hoped = self._record.hoped(sequence.id, sequence.namespace, 0, depth)
+        survival = self._record.survival(sequence.id, sequence.namespace, 0, depth)
+        hoped = self._record.hoped(sequence.id, 0, survival)
         if draft.behind:
-            survival = self._record.survival(sequence.id, sequence.namespace, 0, depth)
             coming = min(sequence.remaining, round(self._lengths.expected(sequence.namespace)))
             if not self.repays(draft.behind, coming, survival, hoped):
                 draft.resume = len(sequence.tokens) + PAUSE

@@ -105,19 +105,19 @@ class Acceptance:
             survival.append(product)
         return tuple(survival)
 
-    def hoped(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]:
-        """Survival as it may well be: the first position is believed better while the sequence has shown little.
+    def hoped(self, sequence: int, strength: int, survival: tuple[float, ...]) -> tuple[float, ...]:
+        """A survival of `sequence` as it may be: the first position is believed better while it has shown little.
 
         For guesses that cost time before they are seen: those that are not made show nothing, so a few failures must
         not silence them for good.  The bound is of the kind of UCB1 (Auer et al. 2002), some deviations above the mean.
         """
-        sober = self.survival(sequence, namespace, strength, count)
-        if not sober or not 0.0 < sober[0] < 1.0:
-            return sober
+        if not survival or not 0.0 < survival[0] < 1.0:
+            return survival
         own = self._own.get(sequence, {}).get(strength)
         seen = own.trials[0] if own is not None and own.trials else 0.0
-        first = min(1.0, sober[0] + DEVIATIONS * sqrt(sober[0] * (1.0 - sober[0]) / (seen + SEQUENCE_WEIGHT)))
-        return tuple(survival * first / sober[0] for survival in sober)
+        believed = survival[0]
+        first = min(1.0, believed + DEVIATIONS * sqrt(believed * (1.0 - believed) / (seen + SEQUENCE_WEIGHT)))
+        return tuple(each * first / believed for each in survival)
 
     def forget(self, sequence: int) -> None:
         """The sequence is gone; what it taught its namespace stays."""
