@@ -50,7 +50,7 @@ class Lengths(Protocol):
 
     def add(self, namespace: str, tokens: int) -> None: ...
 
-    def expected(self, namespace: str) -> float: ...
+    def expected(self, namespace: str, written: int) -> float: ...
 
     def purge(self, namespace: str) -> None: ...
 
@@ -225,7 +225,8 @@ class ModelDrafter:
         survival = self._record.survival(sequence.id, sequence.namespace, 0, depth)
         hoped = self._record.hoped(sequence.id, 0, survival)
         if draft.behind:
-            coming = min(sequence.remaining, round(self._lengths.expected(sequence.namespace)))
+            written = len(sequence.tokens) - sequence.prompt_length
+            coming = min(sequence.remaining, round(self._lengths.expected(sequence.namespace, written)))
             if not self.repays(draft.behind, coming, survival, hoped):
                 draft.resume = len(sequence.tokens) + PAUSE
                 return ()
