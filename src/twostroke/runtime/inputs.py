@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,33 +44,29 @@ class Draws:
     position: Ints  # [S], of the token being chosen
 
 
-def _offsets(lengths: Sequence[int]) -> Ints:
-    return np.fromiter(accumulate(lengths, initial=0), np.int32, len(lengths) + 1)
+def _cut(array: NDArray[Any], *lengths: int) -> list[NDArray[Any]]:
+    """Neighbouring parts of one array: to make one and cut it is cheaper than to make several."""
+    ends = list(accumulate(lengths))
+    return [array[end - length : end] for length, end in zip(lengths, ends, strict=True)]
 
 
 def lay_out(rows: Sequence[Row]) -> Inputs:
     """The arrays of one step, in the order of `rows`."""
-    lengths = [len(row.tokens) for row in rows]
-    count = sum(lengths)
-    runs = _offsets(lengths)
-    table_lengths = [len(row.blocks) for row in rows]
-    ends = runs[1:].tolist()
-    return Inputs(
-        tokens=np.fromiter(chain.from_iterable(row.tokens for row in rows), np.int32, count),
-        positions=np.fromiter(
-            chain.from_iterable(range(row.start, row.start + n) for row, n in zip(rows, lengths, strict=True)),
-            np.int32,
-            count,
-        ),
-        runs=runs,
-        blocks=np.fromiter(chain.from_iterable(row.blocks for row in rows), np.int32, sum(table_lengths)),
-        tables=_offsets(table_lengths),
-        samples=np.fromiter(
-            chain.from_iterable(range(end - row.samples, end) for row, end in zip(rows, ends, strict=True)),
-            np.int32,
-            sum(row.samples for row in rows),
-        ),
-    )
+    tokens: list[int] = []
+    positions: list[int] = []
+    runs, tables = [0], [0]
+    blocks: list[int] = []
+    samples: list[int] = []
+    for row in rows:
+        tokens += row.tokens
+        positions += range(row.start, row.start + len(row.tokens))
+        blocks += row.blocks
+        end = len(tokens)
+        runs.append(end)
+        tables.append(len(blocks))
+        samples += range(end - row.samples, end)
+    parts = (tokens, positions, runs, blocks, tables, samples)
+    return Inputs(*_cut(np.array([*chain.from_iterable(parts)], np.int32), *map(len, parts)))
 
 
 def draws(rows: Sequence[Row]) -> Draws:
