@@ -47,7 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in OTHERS:
         return int(importlib.import_module(f"bench.{given[0]}").main(given[1:]) or 0)
-    chosen = _parser().parse_args(given)
+    parser = _parser()
+    chosen = parser.parse_args(given)
+    if chosen.warm and chosen.command != "speculation":
+        parser.error("--warm is for `speculation` alone")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` keeps the rounds that are whole, as Ctrl-C
     page = _page(chosen)
     try:
@@ -70,19 +73,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def count(text: str) -> int:
+    """A number from 1 up."""
+    if not text.isdecimal() or (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 up")
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m bench", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("command", nargs="?", default="speed", choices=[*COMMANDS, *OTHERS])
     parser.add_argument("--models", nargs="+", help="default: those whose files are here")
-    parser.add_argument("--rounds", type=int, default=5, help="of interleaved measurements")
-    parser.add_argument("--threads", type=int, default=physical_cores())
+    parser.add_argument("--rounds", type=count, default=5, help="of interleaved measurements")
+    parser.add_argument("--threads", type=count, default=physical_cores())
     parser.add_argument("--kernels", help="force an instruction set: portable, avx2, avx512, amx, neon")
     parser.add_argument("--no-peers", action="store_true", help="measure ourselves alone")
     parser.add_argument("--draft", default=SMALL, help="of `speculation` and `first-token`; off for none")
     parser.add_argument("--warm", action="store_true", help="`speculation` on texts that were read before, ours alone")
     parser.add_argument("--drafter", default="auto", help="what `two-by-two` switches on")
-    parser.add_argument("--questions", type=int, help="at most so many of each kind or document")
-    parser.add_argument("--sizes", type=int, nargs="+", default=concurrency.SIZES, help="of `concurrency`")
+    parser.add_argument("--questions", type=count, help="at most so many of each kind or document")
+    parser.add_argument("--sizes", type=count, nargs="+", default=concurrency.SIZES, help="of `concurrency`")
     parser.add_argument("--spec-bench", type=Path, help="Spec-Bench's file: ask 24 of its questions too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all figures")
     parser.add_argument("--write", action="store_true", help="put the tables into the page that shows them")

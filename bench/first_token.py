@@ -1,7 +1,8 @@
 """Time to first token with speculation on over the same with it off, in pairs, where a draft model is loaded.
 
 Two engines over the same weights are asked the same in turn, in both orders.  Each prompt is read in a namespace of its
-own, which is a miss, and then again, which is a hit: the target finds the prompt, the draft model has not read it yet.
+own, which is a miss, and then again some times, which are hits: the target finds the prompt, the draft model has read
+little of it or nothing.  Short prompts, which take little time, are asked more often.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from twostroke.config import Settings
 
 OFF, ON = "off", "auto"
 ORDERS = ((OFF, ON), (ON, OFF))
-TEXTS = ("not cached", "cached")
+SHORT = 512  # tokens up to which a prompt is short
+TIMES = {"short": 8, "long": 1}  # that a prompt is read in each order and round
+HITS = 4  # that follow a miss
+TEXTS = tuple(f"{length}, {state}" for state in ("not cached", "cached") for length in TIMES)
 ASKED = 256  # tokens that each request asks for: what is to come decides what a drafter reads
 KV_MEMORY = 2**30  # of each engine: every prompt has its own namespace each time
 HEARD = 4  # tokens after which it is given up
@@ -40,7 +44,7 @@ class Result:
 
 
 def run(model: Model, settings: Settings, prompts: Sequence[Prompt], rounds: int) -> Result:
-    """Every prompt `rounds` times in both orders.  An interrupt keeps the pairs that are whole."""
+    """Every prompt in both orders, `rounds` times or more.  An interrupt keeps the pairs that are whole."""
     sessions = {mode: Session(assemble(model, settings)) for mode in (OFF, ON)}
     for mode, session in sessions.items():
         session.hear(session.request(range(100, 164), ASKED, speculate=mode), 32)  # pages touched, rates warm
@@ -48,27 +52,32 @@ def run(model: Model, settings: Settings, prompts: Sequence[Prompt], rounds: int
     try:
         for number in range(rounds * len(ORDERS)):
             for prompt in prompts:
-                tokens, namespace = model.codec.chat(prompt.messages), f"{prompt.id}, {number}"
-                _pair(sessions, ORDERS[number % 2], tokens, namespace, seconds)
+                tokens = model.codec.chat(prompt.messages)
+                length = "short" if len(tokens) <= SHORT else "long"
+                for time in range(TIMES[length]):
+                    namespace = f"{prompt.id}, {number}, {time}"
+                    _pairs(sessions, ORDERS[(number + time) % 2], tokens, namespace, length, seconds)
             print(f"  round {number + 1} of {rounds * len(ORDERS)}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
-        if not seconds[TEXTS[-1]][ON]:
+        if not any(seconds[text][ON] for text in TEXTS):
             raise
         print("  interrupted; the pairs that are whole count", file=sys.stderr, flush=True)
     return Result(model.name, settings.draft, seconds)
 
 
-def _pair(
+def _pairs(
     sessions: Mapping[str, Session],
     order: Sequence[str],
     tokens: Sequence[int],
     namespace: str,
+    length: str,
     seconds: Mapping[str, Mapping[str, list[float]]],
 ) -> None:
-    for text in TEXTS:
+    """A miss and the hits after it."""
+    for state in ("not cached", *["cached"] * HITS):
         taken = {mode: _first(sessions[mode], tokens, speculate=mode, namespace=namespace) for mode in order}
         for mode, first_s in taken.items():
-            seconds[text][mode].append(first_s)
+            seconds[f"{length}, {state}"][mode].append(first_s)
 
 
 def _first(session: Session, tokens: Sequence[int], **fields: object) -> float:
@@ -76,12 +85,12 @@ def _first(session: Session, tokens: Sequence[int], **fields: object) -> float:
 
 
 def markdown(result: Result) -> str:
-    """One row for misses and one for hits."""
+    """One row for misses and one for hits, of short prompts and of long ones."""
     draft = f" with {result.draft} loaded" if result.draft else ""
     head = ["prompt", "pairs", "ms with speculation off", "auto ÷ off", "95 % of the median"]
     lines = [
         f"{result.target}{draft}: time to first token, medians (p10–p90).\n",
-        report.table(head, [_row(result, text) for text in TEXTS]),
+        report.table(head, [_row(result, text) for text in TEXTS if result.seconds[text][ON]]),
     ]
     return "\n".join(lines)
 

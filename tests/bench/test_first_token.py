@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bench.first_token import OFF, ON, TEXTS, Result
+from bench.first_token import HITS, OFF, ON, TEXTS, TIMES, Result
 from bench.workload import Prompt
 
 from bench import first_token, report
@@ -14,20 +14,23 @@ from twostroke.assemble import open_model
 from twostroke.config import Settings
 
 SECONDS = {
-    "not cached": {OFF: [1.0, 2.0, 4.0], ON: [1.1, 2.0, 4.0]},
-    "cached": {OFF: [0.1, 0.1, 0.1], ON: [0.1, 0.12, 0.1]},
+    "short, not cached": {OFF: [1.0, 2.0, 4.0], ON: [1.1, 2.0, 4.0]},
+    "short, cached": {OFF: [0.1, 0.1, 0.1], ON: [0.1, 0.12, 0.1]},
+    "long, not cached": {OFF: [], ON: []},
+    "long, cached": {OFF: [], ON: []},
 }
 
 
 def test_ratios_are_of_pairs() -> None:
     result = Result("large", "small", SECONDS)
-    assert result.ratios("not cached") == [pytest.approx(1.1), 1.0, 1.0]
+    assert result.ratios("short, not cached") == [pytest.approx(1.1), 1.0, 1.0]
 
 
-def test_the_page_has_a_row_for_misses_and_one_for_hits() -> None:
+def test_the_page_has_a_row_for_misses_and_one_for_hits_of_what_was_asked() -> None:
     page = first_token.markdown(Result("large", "small", SECONDS))
     assert "with small loaded" in page
-    assert "| cached | 3 | 100 (100–100) | 1.00 (1.00–1.16) | 1.000–1.200 |" in page
+    assert "| short, cached | 3 | 100 (100–100) | 1.00 (1.00–1.16) | 1.000–1.200 |" in page
+    assert "| long" not in page
 
 
 def test_every_prompt_is_asked_in_both_orders_and_found_the_second_time(
@@ -50,10 +53,14 @@ def test_every_prompt_is_asked_in_both_orders_and_found_the_second_time(
     settings = Settings(model=str(path), context=1024, kv_memory=2**21, calibrate=False)
     prompts = [Prompt("one", "chat", ({"role": "user", "content": "one " * 20},))]
     result = first_token.run(open_model(settings), settings, prompts, rounds=1)
-    assert {text: {mode: len(s) for mode, s in result.seconds[text].items()} for text in TEXTS} == {
-        text: {OFF: 2, ON: 2} for text in TEXTS
-    }
-    assert report.plain(result)["seconds"]["cached"][ON]
-    misses, hits = cached[2:4] + cached[6:8], cached[4:6] + cached[8:10]
-    assert set(misses) == {0}
-    assert all(hit > 0 for hit in hits)
+    times = 2 * TIMES["short"]
+    counts = {text: {mode: len(s) for mode, s in result.seconds[text].items()} for text in TEXTS}
+    assert counts["short, not cached"] == {OFF: times, ON: times}
+    assert counts["short, cached"] == {OFF: HITS * times, ON: HITS * times}
+    assert counts["long, cached"] == {OFF: 0, ON: 0}
+    assert report.plain(result)["seconds"]["short, cached"][ON]
+    visits = cached[2:]  # the first two warm up
+    assert len(visits) == times * 2 * (1 + HITS)
+    for start in range(0, len(visits), 2 * (1 + HITS)):
+        assert visits[start : start + 2] == [0, 0]
+        assert all(hit > 0 for hit in visits[start + 2 : start + 2 * (1 + HITS)])

@@ -60,3 +60,20 @@ def test_a_page_without_room_is_refused_before_anything_is_measured(
 def test_an_unknown_model_ends_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--models", "no-such-model", "--no-peers"]) == 1
     assert "no-such-model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("first-token --rounds 0", "'0' is not a number from 1 up"),
+        ("--sizes two", "'two' is not a number from 1 up"),
+        ("never-worse --warm", "--warm is for `speculation` alone"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_is_measured(
+    typed: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        command.main(typed.split())
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
