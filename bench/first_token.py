@@ -54,9 +54,9 @@ def run(model: Model, settings: Settings, prompts: Sequence[Prompt], rounds: int
             for prompt in prompts:
                 tokens = model.codec.chat(prompt.messages)
                 length = "short" if len(tokens) <= SHORT else "long"
-                for time in range(TIMES[length]):
-                    namespace = f"{prompt.id}, {number}, {time}"
-                    _pairs(sessions, ORDERS[(number + time) % 2], tokens, namespace, length, seconds)
+                for visit in range(TIMES[length]):
+                    namespace = f"{prompt.id}, {number}, {visit}"
+                    _pairs(sessions, ORDERS[(number + visit) % 2], tokens, namespace, length, seconds)
             print(f"  round {number + 1} of {rounds * len(ORDERS)}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         if not any(seconds[text][ON] for text in TEXTS):
