@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-FIRST = 32.0  # tokens believed of an answer before any was seen and anything written
+FIRST = 8.0  # tokens believed of an answer before any was seen and anything written
 DECAY = 0.9  # of what is known, per answer: about the last ten count
 
 
