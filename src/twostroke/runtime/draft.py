@@ -72,6 +72,11 @@ class Draft:
         """Known positions without KV, beyond the last token (which every pass computes)."""
         return max(0, len(self.sequence.tokens) - 1 - self.computed)
 
+    @property
+    def written(self) -> int:
+        """Tokens of the answer so far."""
+        return len(self.sequence.tokens) - self.sequence.prompt_length
+
 
 class ModelDrafter:
     """Satisfies `speculate.auto.ModelDrafter`: says what it expects, and drafts where that was found worth it."""
@@ -128,8 +133,7 @@ class ModelDrafter:
         """How long answers got; guesses are scored against the tokens when the sequence is next looked at."""
         for row in report.rows:
             if row.finished and (draft := self._drafts.get(row.sequence)):
-                written = len(draft.sequence.tokens) - draft.sequence.prompt_length
-                self._lengths.add(draft.sequence.namespace, written)
+                self._lengths.add(draft.sequence.namespace, draft.written)
 
     def forget(self, sequence: int) -> None:
         """The sequence is gone; its KV stays in the index for the next turn."""
@@ -225,8 +229,7 @@ class ModelDrafter:
         survival = self._record.survival(sequence.id, sequence.namespace, 0, depth)
         hoped = self._record.hoped(sequence.id, 0, survival)
         if draft.behind:
-            written = len(sequence.tokens) - sequence.prompt_length
-            coming = min(sequence.remaining, round(self._lengths.expected(sequence.namespace, written)))
+            coming = min(sequence.remaining, round(self._lengths.expected(sequence.namespace, draft.written)))
             if not self.repays(draft.behind, coming, survival, hoped):
                 draft.resume = len(sequence.tokens) + PAUSE
                 return ()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,7 @@ class Draws:
     position: Ints  # [S], of the token being chosen
 
 
-def _cut(array: NDArray[Any], *lengths: int) -> list[NDArray[Any]]:
+def _cut(array: Ints, *lengths: int) -> list[Ints]:
     """Neighbouring parts of one array: to make one and cut it is cheaper than to make several."""
     ends = list(accumulate(lengths))
     return [array[end - length : end] for length, end in zip(lengths, ends, strict=True)]
