@@ -194,8 +194,9 @@ void multiply_tile(const Span& s, int64_t n, int64_t first, int64_t rows) {
     const int groups = static_cast<int>(s.groups - g < step ? s.groups - g : step);
     const Part p{tile + g * header_bytes, tile + s.body + g * group_bytes, g, is_super(T) ? part_units : groups};
     if constexpr (is_super(T)) unpack_scales<T>(p.header, p.body + part_units * unit_bytes(T), scales);
-    const int turns = blocks * p.units, lines = groups * group_bytes / line;
-    meet_rows<T>(s, p, scales, first, rows, out, {p.body, p.body + groups * group_bytes, (lines + turns - 1) / turns});
+    const uint8_t *from = g == 0 ? tile : p.body, *to = p.body + groups * group_bytes;
+    const int turns = blocks * p.units, lines = static_cast<int>((to - from) / line);
+    meet_rows<T>(s, p, scales, first, rows, out, {from, to, (lines + turns - 1) / turns});
   }
   for (int64_t r = 0; r < rows; r++) store_row(s, n, first + r, _mm512_load_ps(out[r]));
 }
