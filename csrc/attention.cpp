@@ -1,8 +1,9 @@
 #include "attention.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
+
+#include "share.h"
 
 namespace twostroke {
 namespace {
@@ -30,10 +31,14 @@ class Worker {
         memory_(memory),
         partials_(partials) {}
 
-  void attend(const Span& span) {
+  // `after` is what this thread will probably do next, or null.
+  void attend(const Span& span, const Span* after) {
     lay_out(span);
     gather_queries(span);
-    for (int chunk = span.begin; chunk < span.end; chunk++) attend_chunk(span, chunk);
+    for (int chunk = span.begin; chunk < span.end; chunk++) {
+      const bool last = chunk + 1 == span.end;
+      attend_chunk(span, chunk, !last ? locate(span, chunk + 1) : after ? locate(*after, after->begin) : Blocks{});
+    }
     if (span.partials < 0) finish(span);
   }
 
@@ -50,6 +55,12 @@ class Worker {
   }
 
  private:
+  // The head's part of each block of a chunk that the span's last row sees.
+  struct Blocks {
+    const uint8_t* at[chunk_blocks];
+    int count = 0;
+  };
+
   int queries(const Span& span) const { return span.rows * group_; }
   int position(const Span& span, int row) const { return span.run->position + span.row + row; }
   int64_t step_row(const Span& span, int query) const { return span.run->first + span.row + query / group_; }
@@ -96,18 +107,23 @@ class Worker {
     });
   }
 
-  void attend_chunk(const Span& span, int chunk) {
-    const uint8_t* blocks[chunk_blocks];
+  Blocks locate(const Span& span, int chunk) const {
     const int start = chunk * chunk_keys, seen = std::min(position(span, span.rows - 1) + 1 - start, chunk_keys);
-    for (int b = 0; b * block_tokens < seen; b++) {
-      blocks[b] = a_.store->head(a_.layer, span.run->blocks[start / block_tokens + b], span.kv_head);
-    }
+    Blocks blocks;
+    for (int& b = blocks.count; b * block_tokens < seen; b++)
+      blocks.at[b] = a_.store->head(a_.layer, span.run->blocks[start / block_tokens + b], span.kv_head);
+    return blocks;
+  }
+
+  void attend_chunk(const Span& span, int chunk, const Blocks& next) {
+    const Blocks blocks = locate(span, chunk);
+    const int start = chunk * chunk_keys;
     each_tile(span, [&](int from, int to) {
       int valid[64];
       for (int q = from; q < to; q++)
         valid[q - from] = std::clamp(position(span, q / group_) + 1 - start, 0, chunk_keys);
-      kernels_.attend_chunk(
-          {blocks, a_.store->type, dim_, to - from, valid, tile(from), weights_, maxima_, sums_, values_});
+      kernels_.attend_chunk({blocks.at, next.at, from == 0 ? next.count : 0, a_.store->type, dim_, to - from, valid,
+                             tile(from), weights_, maxima_, sums_, values_});
       for (int q = from; q < to; q++)
         if (valid[q - from] > 0) keep(span, chunk, q, q - from);
     });
@@ -192,10 +208,10 @@ void attend(const Attention& a, const std::vector<Run>& runs, AttentionScratch& 
   const Plan work = plan(a, runs, pool.threads());
   auto& partials = scratch.partials();
   partials.resize(std::max<size_t>(partials.size(), partial_floats(work, a)));
-  std::atomic<size_t> next{0};
-  pool.run([&](int thread, int) {
+  const auto count = static_cast<uint32_t>(work.spans.size());
+  share_out(pool, pool.threads(), count, 1, [&](int thread, uint32_t first, uint32_t last) {
     Worker worker(a, scratch.thread(thread), partials);
-    for (size_t i; (i = next.fetch_add(1)) < work.spans.size();) worker.attend(work.spans[i]);
+    for (uint32_t i = first; i < last; i++) worker.attend(work.spans[i], i + 1 < count ? &work.spans[i + 1] : nullptr);
   });
   if (work.kept.empty()) return;
   const int group = a.heads / a.store->kv_heads;

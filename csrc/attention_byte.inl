@@ -4,6 +4,7 @@
 // scales folded in.  Hidden keys have weight 0, and 0 times any byte is nothing.  A lane is a key while scores are made
 // and an element of the value while they are spent.
 #pragma once
+#include "coming.inl"
 #include "dots.h"
 #include "grid.h"
 #include "softmax.inl"
@@ -123,8 +124,9 @@ INLINE void scale_values(const ChunkTask& t, int n, float step) {
 
 // The weighted values of N queries, as integers, in `width` neighbouring lane blocks of the head.
 template <int N, int width>
-INLINE void spend(const ChunkTask& t, int start, int longest, const Quad* weights) {
+INLINE void spend(const ChunkTask& t, int start, int longest, const Quad* weights, Coming& coming) {
   const auto place = [&](int i, int b) {
+    coming.fetch();
     return bytes(t.blocks[i / 4]) + byte_value(t.head_dim, i % 4 * 4, start + b * lanes);
   };
   multiply<N, width>((longest + 3) / 4, weights, place, integers(t.values) + start, t.head_dim);
@@ -142,10 +144,11 @@ static void attend_tile(const ChunkTask& t) {
     soften_scores(t, n);
     weight_steps[n] = round_weights(t, n, blocks, weights + n, N);
   }
+  Coming coming(t, byte_value(t.head_dim, 0, 0) + 2 * block_tokens * static_cast<int>(sizeof(float)));
   int start = 0;
   for (; start + tile_width * lanes <= t.head_dim; start += tile_width * lanes)
-    spend<N, tile_width>(t, start, longest, weights);
-  for (; start < t.head_dim; start += lanes) spend<N, 1>(t, start, longest, weights);
+    spend<N, tile_width>(t, start, longest, weights, coming);
+  for (; start < t.head_dim; start += lanes) spend<N, 1>(t, start, longest, weights, coming);
   for (int n = 0; n < N; n++) scale_values(t, n, weight_steps[n]);
 }
 

@@ -3,6 +3,7 @@
 // A lane is a key while scores are made and an element of the value while they are spent; each score is one chain over
 // the head's dimensions, each output one chain over the chunk's keys, in order.
 #pragma once
+#include "coming.inl"
 #include "softmax.inl"
 
 namespace twostroke {
@@ -17,30 +18,33 @@ constexpr int tile_queries = 6, tile_width = 1;  // 12 of 16 (AVX2), 24 of 32 (N
 
 INLINE const uint16_t* halves(const uint8_t* head) { return reinterpret_cast<const uint16_t*>(head); }
 
+INLINE int key_bytes(const ChunkTask& t) { return block_tokens * t.head_dim * static_cast<int>(sizeof(uint16_t)); }
+
 // A tile of queries is [head_dim][queries] floats.
 INLINE void place_query(const float* x, float scale, int head_dim, float* tile, int n, int queries) {
   for (int d = 0; d < head_dim; d++) tile[d * queries + n] = x[d] * scale;
 }
 
-// Scores of N queries against `width` neighbouring blocks; fetches the blocks of `next` meanwhile.
+// Scores of N queries against `width` neighbouring blocks.  Meanwhile come their values, then the keys of the blocks of
+// `next`.
 template <int N, int width>
 INLINE void score(const ChunkTask& t, int block, int next) {
-  const uint16_t* keys[width];
-  const uint8_t* coming[width];
+  const uint8_t *here[width], *coming[width];
   F sums[N][width];
   for (int b = 0; b < width; b++) {
-    keys[b] = halves(t.blocks[block + b]);
+    here[b] = t.blocks[block + b];
     coming[b] = t.blocks[next + b];
   }
 #pragma GCC unroll 16
   for (int n = 0; n < N; n++)
     for (int b = 0; b < width; b++) sums[n][b] = all(0.0f);
+  const int lines = key_bytes(t) / cache_line;
   for (int d = 0; d < t.head_dim; d++) {
     F key[width];
 #pragma GCC unroll 2
     for (int b = 0; b < width; b++) {
-      key[b] = load_half(keys[b] + d * block_tokens);
-      prefetch(coming[b] + d * 2 * block_tokens * sizeof(uint16_t));
+      key[b] = load_half(halves(here[b]) + d * block_tokens);
+      prefetch(d < lines ? here[b] + (lines + d) * cache_line : coming[b] + (d - lines) * cache_line);
     }
 #pragma GCC unroll 16
     for (int n = 0; n < N; n++) {
@@ -65,7 +69,7 @@ INLINE void score_all(const ChunkTask& t, int longest) {
 
 // The weighted values of N queries in `width` neighbouring lane blocks of the head.
 template <int N, int width>
-INLINE void spend(const ChunkTask& t, int start, int common, int longest) {
+INLINE void spend(const ChunkTask& t, int start, int common, int longest, Coming& coming) {
   F sums[N][width];
 #pragma GCC unroll 16
   for (int n = 0; n < N; n++)
@@ -74,6 +78,7 @@ INLINE void spend(const ChunkTask& t, int start, int common, int longest) {
     const uint16_t* cell =
         halves(t.blocks[key / block_tokens]) + (block_tokens + key % block_tokens) * t.head_dim + start;
     F value[width];
+    coming.fetch();
 #pragma GCC unroll 2
     for (int b = 0; b < width; b++) value[b] = load_half(cell + b * lanes);
     if (key < common) {
@@ -104,10 +109,11 @@ static void attend_tile(const ChunkTask& t) {
   }
   score_all<N>(t, longest);
   for (int n = 0; n < N; n++) soften(t, n, [](float* scores, int) { return load(scores); });
+  Coming coming(t, key_bytes(t));
   int start = 0;
   for (; start + tile_width * lanes <= t.head_dim; start += tile_width * lanes)
-    spend<N, tile_width>(t, start, common, longest);
-  for (; start < t.head_dim; start += lanes) spend<N, 1>(t, start, common, longest);
+    spend<N, tile_width>(t, start, common, longest, coming);
+  for (; start < t.head_dim; start += lanes) spend<N, 1>(t, start, common, longest, coming);
 }
 
 }  // namespace half

@@ -74,7 +74,7 @@ void multiply(const Product* products, size_t count, int64_t M, Pool& pool) {
   const int64_t piece = std::max(total / (threads * pieces_per_thread), fewest_bytes / rows);
   const int64_t units = (total + unit - 1) / unit;
   share_out(pool, threads, static_cast<uint32_t>(units), static_cast<uint32_t>((piece + unit - 1) / unit),
-            [&](uint32_t first, uint32_t last) { multiply_part(products, count, M, first * unit, last * unit); });
+            [&](int, uint32_t first, uint32_t last) { multiply_part(products, count, M, first * unit, last * unit); });
 }
 
 }  // namespace twostroke

@@ -34,11 +34,9 @@ TWOSTROKE_INLINE __m256i shift(__m256i v, int left) {
 
 // Ask for what lies 8 KB ahead, from memory to the L2 cache; once per tile is enough, as its first half meets the first
 // rows.
-template <int Bytes>
-TWOSTROKE_INLINE void prefetch(const uint8_t* p, int half, int64_t m) {
+TWOSTROKE_INLINE void prefetch(const uint8_t* p, int64_t bytes, int half, int64_t m) {
   if (half > 0 || m > 0) return;
-#pragma GCC unroll 8
-  for (int i = 0; i < Bytes; i += line) _mm_prefetch(reinterpret_cast<const char*>(p + 8192 + i), _MM_HINT_T1);
+  for (int64_t i = 0; i < bytes; i += line) _mm_prefetch(reinterpret_cast<const char*>(p + 8192 + i), _MM_HINT_T1);
 }
 
 // How many quads' byte products fit 16 bits.
@@ -112,7 +110,7 @@ void g32_half(const Span& s, const uint8_t* tile, int half, int64_t m, __m256 ac
   for (int64_t g = 0, at = m * s.groups; g < s.groups;
        g++, at++, a += group_32, header += header_bytes, body += unit_bytes(T)) {
     __m256i w[8];
-    prefetch<unit_bytes(T)>(body - half * half_line, half, m);
+    prefetch(body - half * half_line, unit_bytes(T), half, m);
     unpack<T>(body, w);
     const __m256 d = load_halves(header);
 #pragma GCC unroll 4
@@ -150,13 +148,14 @@ void affine_half(const Span& s, const uint8_t* tile, int half, int64_t m, __m256
   const int8_t* a = s.x.codes + m * s.x.pitch;
   for (int64_t g = 0, at = m * s.groups; g < s.groups; g++, at++, header += 64, body += scale_block_bytes) {
     alignas(32) uint8_t scales[256];
+    prefetch(body + 8 * unit_bytes(T), scale_block_bytes, half, m);
     unpack_scale_block(body + 8 * unit_bytes(T), scales);
     const uint8_t *own = scales + half * half_rows, *minimums = scales + 128 + half * 2 * half_rows;
     __m256i total[M], low[M];
     for (int r = 0; r < M; r++) total[r] = low[r] = _mm256_setzero_si256();
     for (int j = 0; j < 8; j++, a += 32, body += unit_bytes(T)) {
       __m256i w[8];
-      prefetch<unit_bytes(T)>(body, half, m);
+      prefetch(body, unit_bytes(T), half, m);
       unpack<T>(body + half * half_line, w);
       const __m256i scale = twice(_mm256_cvtepu8_epi32(load128(own + j * tile_rows)));
 #pragma GCC unroll 4
@@ -185,11 +184,12 @@ void q6_k_half(const Span& s, const uint8_t* tile, int half, int64_t m, __m256 a
   const int8_t* a = s.x.codes + m * s.x.pitch;
   for (int64_t g = 0, at = m * s.groups; g < s.groups; g++, at++, header += 32, body += 16 * tile_rows) {
     const uint8_t* scales = body + 8 * unit_bytes(T) + half * 2 * half_rows;
+    prefetch(body + 8 * unit_bytes(T), 16 * tile_rows, half, m);
     __m256i total[M], offset[M];
     for (int r = 0; r < M; r++) total[r] = offset[r] = _mm256_setzero_si256();
     for (int j = 0; j < 8; j++, a += 32, body += unit_bytes(T)) {
       __m256i w[8];
-      prefetch<unit_bytes(T)>(body, half, m);
+      prefetch(body, unit_bytes(T), half, m);
       unpack<T>(body + half * half_line, w);
       const __m256i pair = _mm256_cvtepi8_epi16(load128(scales + 32 * j));
       const __m256i scale[2] = {twice(_mm256_and_si256(pair, _mm256_set1_epi32(0xffff))),
@@ -236,6 +236,7 @@ void tile(const Span& s, int64_t n, int64_t m) {
   for (int half = 0; half < 2 && n * tile_rows + half * half_rows < s.rows; half++) {
     __m256 acc[M];
     for (auto& v : acc) v = _mm256_setzero_ps();
+    prefetch(p, s.body, half, m);  // what opens the next tile lies between two tiles' codes
     if constexpr (is_float(T))
       float_half<T, M>(s, p, half, m, acc);
     else if constexpr (is_affine(T))

@@ -16,6 +16,8 @@ constexpr int chunk_blocks = chunk_keys / block_tokens;
 // One chunk of keys against up to tile_queries() queries of one kv head.
 struct ChunkTask {
   const uint8_t* const* blocks;  // the head's part of each block of the chunk, as many as the longest `valid` needs
+  const uint8_t* const* next;    // likewise for the chunk that will be asked for after this one
+  int next_blocks;               // 0 if that is not known
   KVType type;
   int head_dim;
   int queries;

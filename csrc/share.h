@@ -39,16 +39,17 @@ class alignas(64) Share {
   std::atomic<uint64_t> ends_{0};
 };
 
-// body(first, last) over disjoint pieces that make up [0, units), on the first `threads` threads of the pool.
+// body(thread, first, last) over disjoint pieces that make up [0, units), on the first `threads` threads of the pool.
 template <class Body>
 void share_out(Pool& pool, int threads, uint32_t units, uint32_t piece, const Body& body) {
-  if (threads <= 1) return body(uint32_t{0}, units);
+  if (threads <= 1) return body(0, uint32_t{0}, units);
   const std::unique_ptr<Share[]> shares(new Share[threads]);
   const auto border = [&](int t) { return static_cast<uint32_t>(uint64_t{units} * t / threads); };
   for (int t = 0; t < threads; t++) shares[t].set(border(t), border(t + 1));
   pool.run([&](int thread, int) {
     if (thread >= threads) return;
-    for (int i = 0; i < threads; i++) shares[(thread + i) % threads].drain(piece, i == 0, body);
+    const auto own = [&](uint32_t first, uint32_t last) { body(thread, first, last); };
+    for (int i = 0; i < threads; i++) shares[(thread + i) % threads].drain(piece, i == 0, own);
   });
 }
 
