@@ -5,7 +5,7 @@ import pytest
 from tests.govern.clock import TRUTH
 from tests.govern.views import Engine, Seat, draft, line, step
 from twostroke.govern.cost import CostCurves
-from twostroke.govern.governor import PLAIN_EVERY, CostGovernor, Settings
+from twostroke.govern.governor import PLAIN_EVERY, TOGETHER, CostGovernor, Settings
 from twostroke.types import End, FinishReason, Proposal
 
 GOOD = [0.95**i for i in range(1, 9)]
@@ -119,6 +119,24 @@ def test_costs_follow_the_machine():
         governor.observe(step(line(1), seconds=1.33 * TRUTH.step(1, 100)))
     assert governor.curves.step(1, 100) == pytest.approx(1.33 * TRUTH.step(1, 100), rel=0.03)
     assert governor.explain()["machine_scale"] == pytest.approx(1.33, rel=0.03)
+
+
+def test_settled_costs_learn_of_several_steps_together_and_of_each():
+    together = CostGovernor(TRUTH)
+    one_by_one = TRUTH
+    for n in range(TOGETHER):
+        assert together.curves is TRUTH
+        seconds = (1 + n / 100) * TRUTH.step(1, 100)
+        together.observe(step(line(1), seconds=seconds))
+        one_by_one = one_by_one.refine(1, 100, seconds)
+    assert together.curves.seen == one_by_one.seen
+    assert together.curves.step(1, 100) == pytest.approx(one_by_one.step(1, 100), rel=1e-9)
+
+
+def test_unsettled_costs_learn_of_every_step_at_once():
+    governor = CostGovernor(replace(TRUTH, seen=0))
+    governor.observe(step(line(1), seconds=1.1 * TRUTH.step(1, 100)))
+    assert governor.curves.seen == 1
 
 
 def test_a_step_that_computed_nothing_teaches_nothing():

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from twostroke.engine.protocols import SequenceView, View
 from twostroke.govern.account import GRANT, MODEL_GRANT, Accounts
 from twostroke.govern.admission import step_tokens
-from twostroke.govern.cost import SEED, CostCurves
+from twostroke.govern.cost import SEED, SETTLED, CostCurves
 from twostroke.govern.depth import Depths, Load, choose, least_paying
 from twostroke.govern.tally import Tally
 from twostroke.types import Limits, Proposal, Report, SequenceReport
 
 PLAIN_EVERY = 100  # steps with drafts on end, after which one goes without: what a plain step costs must stay known
+TOGETHER = 8  # steps that refine the curves at once, when they are settled: in cold caches each visit costs the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class CostGovernor:
         self.tally = Tally()
         self._drafted = 0  # steps with drafts since the last without
         self._promised: dict[int, Proposal] = {}
+        self._steps: list[tuple[int, int, float]] = []  # rows, context, seconds: not yet in the curves
 
     def price(self, proposals: Sequence[Proposal], view: View) -> Limits:
         answering = [s for s in view.running if s.ready]
@@ -62,7 +64,8 @@ class CostGovernor:
         context = sum(row.context for row in report.rows)
         if rows:
             self._book(report, rows, context)
-            self.curves = self.curves.refine(rows, context, report.executed_s - report.planned_s)
+            self._steps.append((rows, context, report.executed_s - report.planned_s))
+            self._refine()
         for sequence in [row.sequence for row in report.rows if row.finished] + [end.sequence for end in report.ended]:
             self.accounts.close(sequence)
 
@@ -77,6 +80,13 @@ class CostGovernor:
     def explain(self) -> dict[str, object]:
         """What was decided so far and why, for metrics: plain numbers by plain names."""
         return self.tally.explain() | {"machine_scale": self.curves.scale}
+
+    def _refine(self) -> None:
+        if self.curves.seen >= SETTLED and len(self._steps) < TOGETHER:
+            return
+        for rows, context, seconds in self._steps:
+            self.curves = self.curves.refine(rows, context, seconds)
+        self._steps.clear()
 
     def _load(self, answering: Sequence[SequenceView], view: View, budget: int) -> Load:
         reading = len(view.running) - len(answering) + view.prefilling
