@@ -6,7 +6,7 @@ a clock around its two native calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -21,10 +21,9 @@ from twostroke._kernels import Pool, sample
 from twostroke.assemble import Assembly, Model, assemble
 from twostroke.config import Settings
 from twostroke.runtime import runner as runner_module
-from twostroke.runtime.inputs import lay_out
+from twostroke.runtime.inputs import Inputs
 from twostroke.runtime.models.decoder import Decoder
 from twostroke.runtime.runner import Floats, KernelRunner
-from twostroke.types import Row
 
 BATCHES = (1, 8)
 PROMPT = 64  # tokens
@@ -39,8 +38,7 @@ class TimedRunner(KernelRunner):
         super().__init__(decoder, pool)
         self.native_s = 0.0
 
-    def logits(self, rows: Sequence[Row]) -> Floats:
-        inputs = lay_out(rows)
+    def run(self, inputs: Inputs) -> Floats:
         began = perf_counter()
         logits = self.decoder.run(inputs)
         self.native_s += perf_counter() - began

@@ -24,6 +24,7 @@ from twostroke._kernels import KVStore, Pool
 from twostroke.assemble import Model, open_model
 from twostroke.config import Settings
 from twostroke.errors import TwostrokeError
+from twostroke.runtime.inputs import lay_out
 from twostroke.runtime.machine import physical_cores
 from twostroke.runtime.models.decoder import Decoder
 from twostroke.runtime.reference import Reference, log_softmax
@@ -86,7 +87,7 @@ def kernel_logits(model: Model, kv_type: str) -> Logits:
         store, pool = KVStore(config.layers, blocks, config.kv_heads, config.head_dim, kv_type), Pool(physical_cores())
         runner = KernelRunner(Decoder(config, model.weights, store, pool, len(tokens)), pool)
         row = Row(0, 0, tuple(tokens), len(tokens) - 1, len(tokens), tuple(range(blocks)), Sampling())
-        return runner.logits([row]).copy()
+        return runner.run(lay_out([row])).copy()
 
     return logits
 

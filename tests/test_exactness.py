@@ -22,8 +22,9 @@ from tests.prompts import rag_documents, twelve_prompts
 from twostroke.assemble import Assembly, Model, assemble, open_model
 from twostroke.assemble.model import SHORTLIST
 from twostroke.config import Settings
+from twostroke.runtime.inputs import Inputs
 from twostroke.runtime.runner import Floats, KernelRunner
-from twostroke.types import Report, Request, Row, Sampling
+from twostroke.types import Picks, Report, Request, Row, Sampling
 
 OUTPUT = 20
 AXES: dict[str, list[object]] = {
@@ -80,11 +81,16 @@ class Recorder(KernelRunner):
     def __init__(self, *parts: object) -> None:
         super().__init__(*parts)  # type: ignore[arg-type]
         self.digests: dict[tuple[int, int], bytes] = {}
+        self.rows: Sequence[Row] = ()
 
-    def logits(self, rows: Sequence[Row]) -> Floats:
-        logits = super().logits(rows)
+    def execute(self, rows: Sequence[Row]) -> Sequence[Picks]:
+        self.rows = rows
+        return super().execute(rows)
+
+    def run(self, inputs: Inputs) -> Floats:
+        logits = super().run(inputs)
         line = iter(logits)
-        for row in rows:
+        for row in self.rows:
             end = row.start + len(row.tokens)
             for position in range(end - row.samples + 1, end + 1):
                 self.digests[row.sequence, position] = hashlib.blake2b(np.ascontiguousarray(next(line))).digest()

@@ -47,7 +47,7 @@ def test_the_last_rows_of_each_run_are_sampled(rows: list[Row]) -> None:
 @given(some_rows())
 def test_a_choice_is_keyed_by_the_position_it_fills(rows: list[Row]) -> None:
     inputs, keys = lay_out(rows), draws(rows)
-    assert keys.position.tolist() == [int(inputs.positions[i]) + 1 for i in inputs.samples]
+    assert inputs.chosen.tolist() == [int(inputs.positions[i]) + 1 for i in inputs.samples]
     assert len(keys.seed) == len(inputs.samples)
     sampled = [row for row in rows for _ in range(row.samples)]
     assert keys.seed.tolist() == [row.sampling.seed for row in sampled]

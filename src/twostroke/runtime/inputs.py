@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from twostroke.types import Row
+from twostroke.types import Row, Sampling
 
 Ints = NDArray[np.int32]
+Words = NDArray[np.uint64]
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +31,19 @@ class Inputs:
     blocks: Ints  # all block tables, end to end
     tables: Ints  # [R + 1], where each run's table begins in blocks
     samples: Ints  # [S], indices into tokens whose logits are wanted
+    chosen: Ints  # [S], absolute positions of the tokens that are chosen from them
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """How each of the S sampled rows chooses its token."""
+    """How each of the S sampled rows chooses its token, but for the position it fills."""
 
-    temperature: NDArray[np.float32]  # [S]
+    temperature: Floats  # [S]
     top_k: Ints  # [S], 0: all
-    top_p: NDArray[np.float32]  # [S]
-    min_p: NDArray[np.float32]  # [S]
-    seed: NDArray[np.uint64]  # [S]
+    top_p: Floats  # [S]
+    min_p: Floats  # [S]
+    seed: Words  # [S]
     choice: Ints  # [S]
-    position: Ints  # [S], of the token being chosen
 
 
 def _cut(array: Ints, *lengths: int) -> list[Ints]:
@@ -50,12 +53,13 @@ def _cut(array: Ints, *lengths: int) -> list[Ints]:
 
 
 def lay_out(rows: Sequence[Row]) -> Inputs:
-    """The arrays of one step, in the order of `rows`."""
+    """The arrays of one step, in the order of `rows`.  A token fills the position after the one it is chosen from."""
     tokens: list[int] = []
     positions: list[int] = []
     runs, tables = [0], [0]
     blocks: list[int] = []
     samples: list[int] = []
+    chosen: list[int] = []
     for row in rows:
         tokens += row.tokens
         positions += range(row.start, row.start + len(row.tokens))
@@ -64,24 +68,28 @@ def lay_out(rows: Sequence[Row]) -> Inputs:
         runs.append(end)
         tables.append(len(blocks))
         samples += range(end - row.samples, end)
-    parts = (tokens, positions, runs, blocks, tables, samples)
+        after = row.start + len(row.tokens)
+        chosen += range(after - row.samples + 1, after + 1)
+    parts = (tokens, positions, runs, blocks, tables, samples, chosen)
     return Inputs(*_cut(np.array([*chain.from_iterable(parts)], np.int32), *map(len, parts)))
 
 
 def draws(rows: Sequence[Row]) -> Draws:
-    """One entry per sampled position.  A token's position is one past the row that chooses it."""
-    sampled = [(row, end) for row in rows for end in _choice_positions(row)]
-    return Draws(
-        temperature=np.array([row.sampling.temperature for row, _ in sampled], np.float32),
-        top_k=np.array([row.sampling.top_k for row, _ in sampled], np.int32),
-        top_p=np.array([row.sampling.top_p for row, _ in sampled], np.float32),
-        min_p=np.array([row.sampling.min_p for row, _ in sampled], np.float32),
-        seed=np.array([row.sampling.seed & 0xFFFFFFFFFFFFFFFF for row, _ in sampled], np.uint64),
-        choice=np.array([row.choice for row, _ in sampled], np.int32),
-        position=np.array([position for _, position in sampled], np.int32),
+    """One entry per sampled position.  Step after step they are the same, so they are kept."""
+    return _draws(tuple([(row.sampling, row.choice, row.samples) for row in rows]))
+
+
+@lru_cache(maxsize=32)
+def _draws(wanted: tuple[tuple[Sampling, int, int], ...]) -> Draws:
+    sampled = [(sampling, choice) for sampling, choice, samples in wanted for _ in range(samples)]
+    values = (
+        np.array([s.temperature for s, _ in sampled], np.float32),
+        np.array([s.top_k for s, _ in sampled], np.int32),
+        np.array([s.top_p for s, _ in sampled], np.float32),
+        np.array([s.min_p for s, _ in sampled], np.float32),
+        np.array([s.seed & 0xFFFFFFFFFFFFFFFF for s, _ in sampled], np.uint64),
+        np.array([choice for _, choice in sampled], np.int32),
     )
-
-
-def _choice_positions(row: Row) -> range:
-    end = row.start + len(row.tokens)
-    return range(end - row.samples + 1, end + 1)
+    for array in values:
+        array.flags.writeable = False  # the next step has the same one
+    return Draws(*values)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twostroke._kernels import Pool, logprobs, sample
-from twostroke.runtime.inputs import draws, lay_out
+from twostroke.runtime.inputs import Inputs, draws, lay_out
 from twostroke.runtime.models.decoder import Decoder
 from twostroke.types import Logprobs, Picks, Row, TokenLogprob
 
@@ -33,13 +33,14 @@ class KernelRunner:
                 self.decoder.store.copy(copy.source, copy.target, copy.tokens)
         if not rows:
             return ()
-        return self._choose(rows, self.logits(rows))
+        inputs = lay_out(rows)
+        return self._choose(rows, self.run(inputs), inputs)
 
-    def logits(self, rows: Sequence[Row]) -> Floats:
+    def run(self, inputs: Inputs) -> Floats:
         """Logits [S, vocab] of all sampled positions, row after row; a view that the next pass overwrites."""
-        return self.decoder.run(lay_out(rows))
+        return self.decoder.run(inputs)
 
-    def _choose(self, rows: Sequence[Row], logits: Floats) -> list[Picks]:
+    def _choose(self, rows: Sequence[Row], logits: Floats, inputs: Inputs) -> list[Picks]:
         if not len(logits):
             return [Picks(()) for _ in rows]
         keys = draws(rows)
@@ -51,7 +52,7 @@ class KernelRunner:
             keys.min_p,
             keys.seed,
             keys.choice,
-            keys.position,
+            inputs.chosen,
             self._pool,
         ).tolist()
         picks, begin = [], 0
