@@ -35,10 +35,13 @@ class Worker {
   void attend(const Span& span, const Span* after) {
     lay_out(span);
     gather_queries(span);
-    for (int chunk = span.begin; chunk < span.end; chunk++) {
-      const bool last = chunk + 1 == span.end;
-      attend_chunk(span, chunk, !last ? locate(span, chunk + 1) : after ? locate(*after, after->begin) : Blocks{});
+    Blocks blocks = locate(span, span.begin);
+    for (int chunk = span.begin; chunk + 1 < span.end; chunk++) {
+      const Blocks next = locate(span, chunk + 1);
+      attend_chunk(span, chunk, blocks, next);
+      blocks = next;
     }
+    attend_chunk(span, span.end - 1, blocks, after ? locate(*after, after->begin) : Blocks{});
     if (span.partials < 0) finish(span);
   }
 
@@ -109,14 +112,13 @@ class Worker {
 
   Blocks locate(const Span& span, int chunk) const {
     const int start = chunk * chunk_keys, seen = std::min(position(span, span.rows - 1) + 1 - start, chunk_keys);
-    Blocks blocks;
+    Blocks blocks{};
     for (int& b = blocks.count; b * block_tokens < seen; b++)
       blocks.at[b] = a_.store->head(a_.layer, span.run->blocks[start / block_tokens + b], span.kv_head);
     return blocks;
   }
 
-  void attend_chunk(const Span& span, int chunk, const Blocks& next) {
-    const Blocks blocks = locate(span, chunk);
+  void attend_chunk(const Span& span, int chunk, const Blocks& blocks, const Blocks& next) {
     const int start = chunk * chunk_keys;
     each_tile(span, [&](int from, int to) {
       int valid[64];

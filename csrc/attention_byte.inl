@@ -30,6 +30,10 @@ INLINE const int8_t* bytes(const uint8_t* head) {
 
 INLINE int32_t* integers(float* p) { return reinterpret_cast<int32_t*>(p); }  // until they are scaled
 
+INLINE int key_bytes(const ChunkTask& t) {  // with all scales, which lie before the keys
+  return 2 * block_tokens * static_cast<int>(sizeof(float)) + byte_value(t.head_dim, 0, 0);
+}
+
 // A tile of queries is [head_dim / 4][queries] quads, then a step for each query.
 INLINE Quad* quads(float* tile) { return reinterpret_cast<Quad*>(tile); }
 INLINE float* steps(float* tile, int head_dim, int queries) {
@@ -144,7 +148,7 @@ static void attend_tile(const ChunkTask& t) {
     soften_scores(t, n);
     weight_steps[n] = round_weights(t, n, blocks, weights + n, N);
   }
-  Coming coming(t, byte_value(t.head_dim, 0, 0) + 2 * block_tokens * static_cast<int>(sizeof(float)));
+  Coming coming(t, key_bytes(t));
   int start = 0;
   for (; start + tile_width * lanes <= t.head_dim; start += tile_width * lanes)
     spend<N, tile_width>(t, start, longest, weights, coming);

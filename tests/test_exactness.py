@@ -22,8 +22,8 @@ from tests.prompts import rag_documents, twelve_prompts
 from twostroke.assemble import Assembly, Model, assemble, open_model
 from twostroke.assemble.model import SHORTLIST
 from twostroke.config import Settings
-from twostroke.runtime.inputs import Inputs
-from twostroke.runtime.runner import Floats, KernelRunner
+from twostroke.runtime.inputs import Floats, Inputs
+from twostroke.runtime.runner import KernelRunner
 from twostroke.types import Picks, Report, Request, Row, Sampling
 
 OUTPUT = 20

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from twostroke._kernels import Pool, logprobs, sample
-from twostroke.runtime.inputs import Inputs, draws, lay_out
+from twostroke.runtime.inputs import Floats, Inputs, draws, lay_out
 from twostroke.runtime.models.decoder import Decoder
 from twostroke.types import Logprobs, Picks, Row, TokenLogprob
-
-Floats = NDArray[np.float32]
 
 
 class KernelRunner:
