@@ -33,8 +33,7 @@ class Worker {
 
   // `after` is what this thread will probably do next, or null.
   void attend(const Span& span, const Span* after) {
-    lay_out(span);
-    gather_queries(span);
+    if (!placed_ || !same_queries(span, *placed_)) place(span);
     Blocks blocks = locate(span, span.begin);
     for (int chunk = span.begin; chunk + 1 < span.end; chunk++) {
       const Blocks next = locate(span, chunk + 1);
@@ -50,10 +49,9 @@ class Worker {
     float maximum, sum;
     const Partial done{&maximum, &sum, reserve(dim_)};
     const int chunks = chunks_below(position(span, row) + 1), query = row * group_ + head_in_group;
-    for (int chunk = 0; chunk < chunks; chunk++) {
-      const float* kept = kept_result(span, chunk, query);
-      kernels_.merge(done, kept[dim_], kept[dim_ + 1], kept, dim_, chunk == 0);
-    }
+    const float* kept = kept_result(span, 0, query);
+    const int64_t stride = kept_result(span, 1, query) - kept;
+    kernels_.merge(done, {kept + dim_, kept + dim_ + 1, kept, chunks, stride}, dim_, true);
     kernels_.finish(done, dim_, out(span, query));
   }
 
@@ -64,6 +62,9 @@ class Worker {
     int count = 0;
   };
 
+  static bool same_queries(const Span& a, const Span& b) {
+    return a.run == b.run && a.row == b.row && a.kv_head == b.kv_head;
+  }
   int queries(const Span& span) const { return span.rows * group_; }
   int position(const Span& span, int row) const { return span.run->position + span.row + row; }
   int64_t step_row(const Span& span, int query) const { return span.run->first + span.row + query / group_; }
@@ -101,6 +102,12 @@ class Worker {
     for (int t = 0; t < tiles; t++) body(all * t / tiles, all * (t + 1) / tiles);
   }
 
+  void place(const Span& span) {
+    lay_out(span);
+    gather_queries(span);
+    placed_ = &span;
+  }
+
   void gather_queries(const Span& span) {
     each_tile(span, [&](int from, int to) {
       for (int q = from; q < to; q++) {
@@ -133,7 +140,8 @@ class Worker {
 
   void keep(const Span& span, int chunk, int query, int slot) {
     const float* values = values_ + static_cast<int64_t>(slot) * dim_;
-    if (span.partials < 0) return kernels_.merge(running(query), maxima_[slot], sums_[slot], values, dim_, chunk == 0);
+    if (span.partials < 0)
+      return kernels_.merge(running(query), {maxima_ + slot, sums_ + slot, values, 1, 0}, dim_, chunk == 0);
     float* kept = kept_result(span, chunk, query);
     std::memcpy(kept, values, sizeof(float) * dim_);
     kept[dim_] = maxima_[slot], kept[dim_ + 1] = sums_[slot];
@@ -154,6 +162,7 @@ class Worker {
   const int dim_, tile_, group_;
   std::vector<float>& memory_;
   std::vector<float>& partials_;
+  const Span* placed_ = nullptr;  // whose queries lie there, for the next chunks of the same
   float *query_ = nullptr, *weights_ = nullptr, *values_ = nullptr, *maxima_ = nullptr, *sums_ = nullptr,
         *running_ = nullptr;
 };
@@ -211,18 +220,19 @@ void attend(const Attention& a, const std::vector<Run>& runs, AttentionScratch& 
   auto& partials = scratch.partials();
   partials.resize(std::max<size_t>(partials.size(), partial_floats(work, a)));
   const auto count = static_cast<uint32_t>(work.spans.size());
+  std::vector<Worker> workers;
+  for (int t = 0; t < pool.threads(); t++) workers.emplace_back(a, scratch.thread(t), partials);
   share_out(pool, pool.threads(), count, 1, [&](int thread, uint32_t first, uint32_t last) {
-    Worker worker(a, scratch.thread(thread), partials);
-    for (uint32_t i = first; i < last; i++) worker.attend(work.spans[i], i + 1 < count ? &work.spans[i + 1] : nullptr);
+    for (uint32_t i = first; i < last; i++)
+      workers[thread].attend(work.spans[i], i + 1 < count ? &work.spans[i + 1] : nullptr);
   });
   if (work.kept.empty()) return;
   const int group = a.heads / a.store->kv_heads;
   pool.run([&](int thread, int threads) {
-    Worker worker(a, scratch.thread(thread), partials);
     int item = 0;
     for (const Span& span : work.kept)
       for (int query = 0; query < span.rows * group; query++)
-        if (item++ % threads == thread) worker.merge_kept(span, query / group, query % group);
+        if (item++ % threads == thread) workers[thread].merge_kept(span, query / group, query % group);
   });
 }
 

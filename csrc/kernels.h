@@ -36,6 +36,13 @@ struct Partial {
   float* values;  // [head_dim]
 };
 
+// The results of `count` chunks of one query, one after another and `stride` floats apart.
+struct Partials {
+  const float *maximum, *sum, *values;
+  int count;
+  int64_t stride;
+};
+
 // How one token is drawn (DESIGN: `argmax(logits / temperature + gumbel)`).
 struct NoiseKey {
   uint64_t seed;
@@ -65,7 +72,7 @@ struct Kernels {
   int (*tile_queries)(KVType type);  // at once, at most
   void (*place_query)(KVType type, const float* x, float scale, int head_dim, float* tile, int n, int queries);
   void (*attend_chunk)(const ChunkTask& task);
-  void (*merge)(Partial into, float maximum, float sum, const float* values, int head_dim, bool first);
+  void (*merge)(Partial into, const Partials& chunks, int head_dim, bool first);
   void (*finish)(Partial done, int head_dim, float* out);
 
   void (*noise)(NoiseKey key, const int32_t* ids, int count, float* out);

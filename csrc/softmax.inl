@@ -30,19 +30,44 @@ INLINE void soften(const ChunkTask& t, int n, const Scored& scored) {
   t.sum[n] = tree_sum(total);
 }
 
-// Appends one chunk to a softmax in progress, in order of position (Milakov and Gimelshein 2018).
-static void merge(Partial into, float maximum, float sum, const float* values, int head_dim, bool first_chunk) {
-  if (first_chunk) {
-    *into.maximum = maximum, *into.sum = sum;
-    std::memcpy(into.values, values, static_cast<size_t>(head_dim) * sizeof(float));
-    return;
+// What scales the softmax so far and each chunk when a chunk is appended, for up to `lanes` chunks.
+struct Factors {
+  alignas(64) float before[lanes] = {}, now[lanes] = {};
+};
+
+// Takes the maximum over chunks begin … end along.
+INLINE Factors factors(const Partials& chunks, int begin, int end, float& maximum) {
+  Factors f;
+  for (int c = begin; c < end; c++) {
+    const float own = chunks.maximum[c * chunks.stride], top = maximum > own ? maximum : own;
+    f.before[c - begin] = maximum - top;
+    f.now[c - begin] = own - top;
+    maximum = top;
   }
-  const float top = *into.maximum > maximum ? *into.maximum : maximum;
-  const float before = exp(*into.maximum - top), now = exp(maximum - top);
-  *into.maximum = top;
-  *into.sum = __builtin_fmaf(sum, now, *into.sum * before);
-  for (int d = 0; d < head_dim; d += lanes)
-    store(into.values + d, fma(load(values + d), all(now), mul(load(into.values + d), all(before))));
+  store(f.before, exp(load(f.before)));
+  store(f.now, exp(load(f.now)));
+  return f;
+}
+
+// Appends chunks to a softmax in progress, one after another in order of position (Milakov and Gimelshein 2018).
+static void merge(Partial into, const Partials& chunks, int head_dim, bool first) {
+  if (first) {
+    *into.maximum = *chunks.maximum, *into.sum = *chunks.sum;
+    std::memcpy(into.values, chunks.values, static_cast<size_t>(head_dim) * sizeof(float));
+  }
+  for (int begin = first, end; begin < chunks.count; begin = end) {
+    end = begin + lanes < chunks.count ? begin + lanes : chunks.count;
+    const Factors f = factors(chunks, begin, end, *into.maximum);
+    for (int c = begin; c < end; c++)
+      *into.sum = __builtin_fmaf(chunks.sum[c * chunks.stride], f.now[c - begin], *into.sum * f.before[c - begin]);
+    for (int d = 0; d < head_dim; d += lanes) {
+      F values = load(into.values + d);
+      for (int c = begin; c < end; c++)
+        values = fma(load(chunks.values + c * chunks.stride + d), all(f.now[c - begin]),
+                     mul(values, all(f.before[c - begin])));
+      store(into.values + d, values);
+    }
+  }
 }
 
 static void finish(Partial done, int head_dim, float* out) {
