@@ -23,6 +23,7 @@ PROMPTS = (512, 2048)
 NEAR, FAR = 512, 8192  # contexts compared
 KV_TYPES = ("f16", "q8")
 TURNS = 5  # of every group in a round
+CONTEXT_TURNS = 15  # what a context adds is a small difference of large numbers
 GENERATED = 16  # tokens llama-bench generates to time one
 
 
@@ -76,7 +77,7 @@ def _ours(beds: Mapping[str, Bed], pool: Pool, far: int) -> dict[str, Measure]:
         "steps": _group({**rate, **steps}),
         "batches": _group(batches),
         "prompts": _group(prompts, turns=1),
-        **{name: _group(jobs) for name, jobs in contexts.items()},
+        **{name: _group(jobs, CONTEXT_TURNS) for name, jobs in contexts.items()},
     }
 
 
