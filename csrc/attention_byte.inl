@@ -109,12 +109,12 @@ INLINE void soften_scores(const ChunkTask& t, int n) {
 INLINE float round_weights(const ChunkTask& t, int n, int blocks, Quad* quads, int stride) {
   float* weights = t.weights + n * chunk_keys;
   Extent extent;
-  for (int b = 0; b < blocks; b++) {
+  each_block(t.valid[n], blocks, [&](int b, auto seen) {
     const F scaled = mul(load(weights + b * block_tokens), load(value_scales(t.blocks[b])));
-    const F seen = select(first(t.valid[n] - b * block_tokens), scaled, all(0.0f));
-    store(weights + b * block_tokens, seen);
-    extent.see(seen);
-  }
+    const F weight = select(seen, scaled, all(0.0f));
+    store(weights + b * block_tokens, weight);
+    extent.see(weight);
+  });
   const Grid grid = grid_of(extent, finest);
   for (int b = 0; b < blocks; b++)
     store_quads(quads + b * block_tokens / 4 * stride, stride, codes(grid, load(weights + b * block_tokens)));

@@ -7,8 +7,13 @@
 namespace twostroke {
 namespace TWOSTROKE_PATH {
 
-// e^x; 0 below -86.5 (before results turn subnormal), infinity above 88.722.
-INLINE F exp(F x) {
+// e^x = value * 2^(power - 127), the value near 1.
+struct Exponential {
+  F value;
+  I power;
+};
+
+INLINE Exponential exp_parts(F x) {
   const F magic = all(0x1.8p23f);  // adding it rounds to an integer, left in the low bits
   const F shifted = fma(x, all(1.44269504088896341f), magic);
   const F n = sub(shifted, magic);
@@ -19,9 +24,20 @@ INLINE F exp(F x) {
   p = fma(p, r, all(4.1665795894e-2f));
   p = fma(p, r, all(1.6666665459e-1f));
   p = fma(p, r, all(5.0000001201e-1f));
-  p = add(fma(p, mul(r, r), r), all(1.0f));
-  const I half_power = shift_left<23>(add(sub(bits(shifted), bits(magic)), all(int32_t{126})));  // 2^(n-1)
-  const F y = mul(mul(p, from_bits(half_power)), all(2.0f));
+  return {add(fma(p, mul(r, r), r), all(1.0f)), add(sub(bits(shifted), bits(magic)), all(int32_t{127}))};
+}
+
+// e^x of x up to 0; 0 below -86.5, before results turn subnormal.
+INLINE F exp_below_one(F x) {
+  const Exponential e = exp_parts(x);
+  return select(less(x, all(-86.5f)), all(0.0f), mul(e.value, from_bits(shift_left<23>(e.power))));
+}
+
+// e^x; 0 below -86.5, infinity above 88.722.
+INLINE F exp(F x) {
+  const Exponential e = exp_parts(x);
+  const F half = from_bits(shift_left<23>(sub(e.power, all(int32_t{1}))));  // for 2^128 is no float
+  const F y = mul(mul(e.value, half), all(2.0f));
   const F low = select(less(x, all(-86.5f)), all(0.0f), y);
   return select(less(all(88.722f), x), all(__builtin_inff()), low);
 }

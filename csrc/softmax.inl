@@ -6,6 +6,18 @@
 namespace twostroke {
 namespace TWOSTROKE_PATH {
 
+// All keys of a block are seen.
+struct Whole {};
+INLINE F select(Whole, F seen, F) { return seen; }
+
+// body(block, seen) for blocks 0 … blocks of keys of which the first `valid` are seen.
+template <class Body>
+INLINE void each_block(int valid, int blocks, const Body& body) {
+  const int whole = valid / block_tokens;
+  for (int b = 0; b < whole; b++) body(b, Whole{});
+  for (int b = whole; b < blocks; b++) body(b, first(valid - b * block_tokens));
+}
+
 // Turns a query's scores into weights exp(score - maximum); keeps the maximum and the sum.  Hidden keys are selected
 // away, never multiplied: their cells may hold anything.  `scored` makes the scores of a block of what is stored there.
 template <class Scored>
@@ -13,19 +25,18 @@ INLINE void soften(const ChunkTask& t, int n, const Scored& scored) {
   const int valid = t.valid[n], blocks = (valid + block_tokens - 1) / block_tokens;
   float* weights = t.weights + n * chunk_keys;
   F highest = all(-__builtin_inff());
-  for (int b = 0; b < blocks; b++) {
-    const F scores = scored(weights + b * block_tokens, b);
-    const F seen = select(first(valid - b * block_tokens), scores, all(-__builtin_inff()));
-    store(weights + b * block_tokens, seen);
-    highest = max(seen, highest);
-  }
+  each_block(valid, blocks, [&](int b, auto seen) {
+    const F scores = select(seen, scored(weights + b * block_tokens, b), all(-__builtin_inff()));
+    store(weights + b * block_tokens, scores);
+    highest = max(scores, highest);
+  });
   const float maximum = tree_max(highest);
   F total = all(0.0f);
-  for (int b = 0; b < blocks; b++) {
-    const F weight = exp(sub(load(weights + b * block_tokens), all(maximum)));
-    total = add(total, select(first(valid - b * block_tokens), weight, all(0.0f)));
+  each_block(valid, blocks, [&](int b, auto seen) {
+    const F weight = exp_below_one(sub(load(weights + b * block_tokens), all(maximum)));
+    total = add(total, select(seen, weight, all(0.0f)));
     store(weights + b * block_tokens, weight);
-  }
+  });
   t.maximum[n] = maximum;
   t.sum[n] = tree_sum(total);
 }
@@ -44,8 +55,8 @@ INLINE Factors factors(const Partials& chunks, int begin, int end, float& maximu
     f.now[c - begin] = own - top;
     maximum = top;
   }
-  store(f.before, exp(load(f.before)));
-  store(f.now, exp(load(f.now)));
+  store(f.before, exp_below_one(load(f.before)));
+  store(f.now, exp_below_one(load(f.now)));
   return f;
 }
 
