@@ -44,15 +44,15 @@ class Worker {
     if (span.partials < 0) finish(span);
   }
 
-  // Merges the kept chunks of one query head of one row.
+  // Merges the kept chunks of one query head of one row, where the output lies.
   void merge_kept(const Span& span, int row, int head_in_group) {
-    float maximum, sum;
-    const Partial done{&maximum, &sum, reserve(dim_)};
     const int chunks = chunks_below(position(span, row) + 1), query = row * group_ + head_in_group;
     const float* kept = kept_result(span, 0, query);
     const int64_t stride = kept_result(span, 1, query) - kept;
+    float maximum, sum, *values = out(span, query);
+    const Partial done{&maximum, &sum, values};
     kernels_.merge(done, {kept + dim_, kept + dim_ + 1, kept, chunks, stride}, dim_, true);
-    kernels_.finish(done, dim_, out(span, query));
+    kernels_.finish(done, dim_, values);
   }
 
  private:

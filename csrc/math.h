@@ -78,12 +78,6 @@ INLINE F log(F x) {
   return log_parts(sub(m, all(1.0f)), e);
 }
 
-INLINE float exp(float x) {
-  float v[lanes];
-  store(v, exp(all(x)));
-  return v[0];
-}
-
 INLINE float log(float x) {
   float v[lanes];
   store(v, log(all(x)));
