@@ -34,7 +34,7 @@ from twostroke.types import Row, Sampling
 
 PASSAGE = Path(__file__).parent / "text" / "passage.txt"
 TOKENS = 256
-KV_TYPES = ("f16", "q8")
+KV_TYPES = ("q16", "q8")
 CHUNK = 32  # positions whose logits are compared at a time: 152k float64 each
 
 Logits = Callable[[Sequence[int]], NDArray[Any]]  # tokens to [n, vocab], the logits after each

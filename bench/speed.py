@@ -21,7 +21,7 @@ from twostroke.types import Row
 ROWS = (1, 2, 4, 8, 16)
 PROMPTS = (512, 2048)
 NEAR, FAR = 512, 8192  # contexts compared
-KV_TYPES = ("f16", "q8")
+KV_TYPES = ("q16", "q8")
 TURNS = 5  # of every group in a round
 CONTEXT_TURNS = 15  # what a context adds is a small difference of large numbers
 GENERATED = 16  # tokens llama-bench generates to time one
@@ -40,7 +40,7 @@ class Result:
 
     def share(self, rows: int) -> Spread:
         """Of read bandwidth, at `rows` rows of one sequence."""
-        read = self.weights_bytes + (SHORT + rows) * self.kv_bytes["f16"]
+        read = self.weights_bytes + (SHORT + rows) * self.kv_bytes["q16"]
         return self.samples.combine(lambda step, rate: read / step / rate, f"steps {rows}", "steps bandwidth")
 
     def added(self, kv_type: str) -> Spread:
@@ -55,7 +55,7 @@ class Result:
 
 def measure(model: Model, pool: Pool, peers: Sequence[Peer], rounds: int) -> Result:
     """Every measurement of one model."""
-    beds = {kv_type: Bed(model, pool, kv_type) for kv_type in ("f16", "q8")}
+    beds = {kv_type: Bed(model, pool, kv_type) for kv_type in ("q16", "q8")}
     far = min(FAR, model.context)
     ours = _ours(beds, pool, far)
     builds = {f"peer{number}": Bench(peer, model.path, pool.threads) for number, peer in enumerate(peers)}
@@ -67,7 +67,7 @@ def measure(model: Model, pool: Pool, peers: Sequence[Peer], rounds: int) -> Res
 
 
 def _ours(beds: Mapping[str, Bed], pool: Pool, far: int) -> dict[str, Measure]:
-    bed = beds["f16"]
+    bed = beds["q16"]
     rate: Mapping[str, Job] = {"bandwidth": lambda: bandwidth(pool)}
     steps = {str(rows): timed(bed, bed.one_sequence(rows)) for rows in ROWS}
     batches = {str(rows): timed(bed, bed.sequences(rows)) for rows in ROWS}

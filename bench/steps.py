@@ -30,7 +30,7 @@ GREEDY = Sampling()
 class Bed:
     """A decoder over `context` positions of written KV, and makers of rows for it."""
 
-    def __init__(self, model: Model, pool: Pool, kv_type: Literal["f16", "q8"] = "f16") -> None:
+    def __init__(self, model: Model, pool: Pool, kv_type: Literal["q16", "q8"] = "q16") -> None:
         config = model.config
         self.vocab = config.vocab
         self.context = model.context

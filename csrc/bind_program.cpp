@@ -31,8 +31,8 @@ void require(bool held, const std::string& otherwise) {
 // --- KVStore ---
 
 KVType kv_type(const std::string& name) {
-  require(name == "f16" || name == "q8", "type must be 'f16' or 'q8', not '" + name + "'");
-  return name == "f16" ? KVType::f16 : KVType::q8;
+  require(name == "q16" || name == "q8", "type must be 'q16' or 'q8', not '" + name + "'");
+  return name == "q16" ? KVType::q16 : KVType::q8;
 }
 
 void check_block(const KVStore& store, int block) {
@@ -148,12 +148,12 @@ void bind_store(nb::module_& m) {
           [](KVStore* self, int layers, int blocks, int kv_heads, int head_dim, const std::string& type) {
             new (self) KVStore(layers, blocks, kv_heads, head_dim, kv_type(type));
           },
-          "layers"_a, "blocks"_a, "kv_heads"_a, "head_dim"_a, "type"_a = "f16")
+          "layers"_a, "blocks"_a, "kv_heads"_a, "head_dim"_a, "type"_a = "q16")
       .def_ro("layers", &KVStore::layers)
       .def_ro("blocks", &KVStore::blocks)
       .def_ro("kv_heads", &KVStore::kv_heads)
       .def_ro("head_dim", &KVStore::head_dim)
-      .def_prop_ro("type", [](const KVStore& s) { return s.type == KVType::f16 ? "f16" : "q8"; })
+      .def_prop_ro("type", [](const KVStore& s) { return s.type == KVType::q16 ? "q16" : "q8"; })
       .def_prop_ro("bytes", &KVStore::bytes)
       .def_prop_ro("bytes_per_token", &KVStore::bytes_per_token)
       .def("copy", &copy_cells, "source"_a, "target"_a, "tokens"_a)

@@ -77,10 +77,6 @@ INLINE void wide_product(I a, I b, I& high, I& low) {
   high.v = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
   low.v = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
 }
-INLINE F load_half(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
-INLINE void store_half(uint16_t* p, F a) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
 INLINE void store_masses(int64_t* p, F a) {  // trunc(a * 2^40) of a in [0, 1]
   const __m512 scaled = _mm512_mul_ps(a.v, _mm512_set1_ps(0x1p40f));
   _mm512_storeu_si512(p, _mm512_cvttps_epi64(_mm512_castps512_ps256(scaled)));
@@ -138,14 +134,6 @@ INLINE void wide_product8(__m256i a, __m256i b, __m256i& high, __m256i& low) {
 INLINE void wide_product(I x, I y, I& high, I& low) {
   wide_product8(x.a, y.a, high.a, low.a);
   wide_product8(x.b, y.b, high.b, low.b);
-}
-INLINE F load_half(const uint16_t* p) {
-  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
-          _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
-}
-INLINE void store_half(uint16_t* p, F x) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(x.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
 #elif defined(TWOSTROKE_NEON)
@@ -219,15 +207,6 @@ INLINE void wide_product(I x, I y, I& high, I& low) {
   wide_product4(x.c, y.c, high.c, low.c);
   wide_product4(x.d, y.d, high.d, low.d);
 }
-INLINE F load_half(const uint16_t* p) {
-  const float16x8_t low = vreinterpretq_f16_u16(vld1q_u16(p)), high = vreinterpretq_f16_u16(vld1q_u16(p + 8));
-  return {vcvt_f32_f16(vget_low_f16(low)), vcvt_high_f32_f16(low), vcvt_f32_f16(vget_low_f16(high)),
-          vcvt_high_f32_f16(high)};
-}
-INLINE void store_half(uint16_t* p, F x) {
-  vst1q_u16(p, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(x.a), x.b)));
-  vst1q_u16(p + 8, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(x.c), x.d)));
-}
 
 #undef EACH1
 #undef EACH2
@@ -290,39 +269,6 @@ INLINE void wide_product(I a, I b, I& high, I& low) {
     high.v[i] = static_cast<uint32_t>(product >> 32);
     low.v[i] = static_cast<uint32_t>(product);
   }
-}
-INLINE float bits_to_float(uint32_t u) {
-  float f;
-  std::memcpy(&f, &u, 4);
-  return f;
-}
-INLINE float half_to_float(uint16_t h) {
-  const uint32_t sign = (h & 0x8000u) << 16, exponent = (h >> 10) & 31, mantissa = h & 0x3ff;
-  if (exponent == 31) return bits_to_float(sign | 0x7f800000u | (mantissa ? 0x400000u | mantissa << 13 : 0));
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // exact
-    return sign ? -magnitude : magnitude;
-  }
-  return bits_to_float(sign | (exponent + 112) << 23 | mantissa << 13);
-}
-INLINE uint16_t float_to_half(float f) {  // to nearest, ties to even, as the hardware rounds
-  uint32_t u;
-  std::memcpy(&u, &f, 4);
-  const uint32_t sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
-  if (magnitude < 0x38800000u) {  // subnormal: let the adder round at 2^-24
-    const float shifted = bits_to_float(magnitude) + 0.5f;
-    uint32_t s;
-    std::memcpy(&s, &shifted, 4);
-    return static_cast<uint16_t>(sign | (s - 0x3f000000u));
-  }
-  const uint32_t rounded = magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u);
-  return static_cast<uint16_t>(sign | rounded >> 13);
-}
-INLINE F load_half(const uint16_t* p) { EACH(F, half_to_float(p[i])); }
-INLINE void store_half(uint16_t* p, F a) {
-  for (int i = 0; i < lanes; i++) p[i] = float_to_half(a.v[i]);
 }
 
 #undef EACH

@@ -1,5 +1,6 @@
 // Row operations other than products and attention: norms, rotation, gating, and rounding into the KV store.
 #pragma once
+#include "dots.h"
 #include "grid.h"
 #include "kernels.h"
 #include "math.h"
@@ -57,57 +58,41 @@ static void add_row(const float* x, float* out, int width) {
             [&](int i, int n) { store_block_of(out + i, add(load_block_of(out + i, n), load_block_of(x + i, n)), n); });
 }
 
-// Rounds one vector of a q8 cell, element i to place(i); returns its scale.
-template <class Place>
+// Rounds one vector of a cell, element i to place(i); returns its scale.
+template <class Code, class Place>
 INLINE float round_cell(const float* x, int width, const Place& place) {
-  const Grid grid = grid_of(x, width, 127.0f);
+  const Grid grid = grid_of(x, width, {largest_code<Code>, unbounded});
   for (int i = 0; i < width; i += lanes) {
     int32_t rounded[lanes];
     store(rounded, codes(grid, load(x + i)));
-    for (int j = 0; j < lanes; j++) *place(i + j) = static_cast<int8_t>(rounded[j]);
+    for (int j = 0; j < lanes; j++) *place(i + j) = static_cast<Code>(rounded[j]);
   }
   return grid.step;
 }
 
-static void store_cell_half(uint16_t* keys, int head_dim, int slot, const float* key, const float* value) {
-  for (int i = 0; i < head_dim; i += lanes) {
-    uint16_t rounded[lanes];
-    store_half(rounded, load(key + i));
-    for (int j = 0; j < lanes; j++) keys[(i + j) * block_tokens + slot] = rounded[j];
-  }
-  uint16_t* values = keys + head_dim * block_tokens + slot * head_dim;
-  for (int i = 0; i < head_dim; i += lanes) store_half(values + i, load(value + i));
-}
-
 static void store_cell(uint8_t* head, KVType type, int head_dim, int slot, const float* key, const float* value) {
-  if (type == KVType::f16) return store_cell_half(reinterpret_cast<uint16_t*>(head), head_dim, slot, key, value);
-  float* scales = reinterpret_cast<float*>(head);
-  int8_t* bytes = reinterpret_cast<int8_t*>(scales + 2 * block_tokens);
-  scales[slot] = round_cell(key, head_dim, [=](int d) { return bytes + byte_key(slot, d); });
-  scales[block_tokens + slot] =
-      round_cell(value, head_dim, [=](int d) { return bytes + byte_value(head_dim, slot, d); });
-}
-
-static void load_block_half(const uint16_t* cells, int head_dim, float* keys, float* values) {
-  for (int d = 0; d < head_dim; d++) {
-    float column[lanes];
-    store(column, load_half(cells + d * block_tokens));
-    for (int slot = 0; slot < block_tokens; slot++) keys[slot * head_dim + d] = column[slot];
-  }
-  for (int i = 0; i < block_tokens * head_dim; i += lanes)
-    store(values + i, load_half(cells + block_tokens * head_dim + i));
+  by_code(type, [=](auto code) {
+    using Code = decltype(code);
+    const Cells<Code> cells{head};
+    cells.key_scales()[slot] =
+        round_cell<Code>(key, head_dim, [=](int d) { return cells.codes() + key_at<Code>(slot, d); });
+    cells.value_scales()[slot] =
+        round_cell<Code>(value, head_dim, [=](int d) { return cells.codes() + value_at<Code>(head_dim, slot, d); });
+  });
 }
 
 static void load_block(const uint8_t* head, KVType type, int head_dim, float* keys, float* values) {
-  if (type == KVType::f16) return load_block_half(reinterpret_cast<const uint16_t*>(head), head_dim, keys, values);
-  const float* scales = reinterpret_cast<const float*>(head);
-  const int8_t* bytes = reinterpret_cast<const int8_t*>(scales + 2 * block_tokens);
-  for (int slot = 0; slot < block_tokens; slot++)
-    for (int d = 0; d < head_dim; d++) {
-      keys[slot * head_dim + d] = scales[slot] * static_cast<float>(bytes[byte_key(slot, d)]);
-      values[slot * head_dim + d] =
-          scales[block_tokens + slot] * static_cast<float>(bytes[byte_value(head_dim, slot, d)]);
-    }
+  by_code(type, [=](auto code) {
+    using Code = decltype(code);
+    const Cells<const Code> cells{head};
+    for (int slot = 0; slot < block_tokens; slot++)
+      for (int d = 0; d < head_dim; d++) {
+        keys[slot * head_dim + d] =
+            cells.key_scales()[slot] * static_cast<float>(cells.codes()[key_at<Code>(slot, d)]);
+        values[slot * head_dim + d] =
+            cells.value_scales()[slot] * static_cast<float>(cells.codes()[value_at<Code>(head_dim, slot, d)]);
+      }
+  });
 }
 
 }  // namespace TWOSTROKE_PATH

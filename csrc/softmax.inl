@@ -1,5 +1,6 @@
 // The softmax of attention: over one chunk of scores, and over chunks as they are merged.
 #pragma once
+#include "grid.h"
 #include "kernels.h"
 #include "math.h"
 
@@ -10,35 +11,40 @@ namespace TWOSTROKE_PATH {
 struct Whole {};
 INLINE F select(Whole, F seen, F) { return seen; }
 
-// body(block, seen) for blocks 0 … blocks of keys of which the first `valid` are seen.
+// body(block, seen) for each block of the first `valid` keys.
 template <class Body>
-INLINE void each_block(int valid, int blocks, const Body& body) {
-  const int whole = valid / block_tokens;
+INLINE void each_block(int valid, const Body& body) {
+  const int whole = valid / block_tokens, rest = valid % block_tokens;
   for (int b = 0; b < whole; b++) body(b, Whole{});
-  for (int b = whole; b < blocks; b++) body(b, first(valid - b * block_tokens));
+  if (rest > 0) body(whole, first(rest));
 }
 
-// Turns a query's scores into weights exp(score - maximum); keeps the maximum and the sum.  Hidden keys are selected
-// away, never multiplied: their cells may hold anything.  `scored` makes the scores of a block of what is stored there.
-template <class Scored>
-INLINE void soften(const ChunkTask& t, int n, const Scored& scored) {
-  const int valid = t.valid[n], blocks = (valid + block_tokens - 1) / block_tokens;
+// Turns a query's scores into weights exp(score - maximum) and leaves `priced` of them; keeps the maximum and the sum.
+// Hidden keys are selected away, never multiplied: their cells may hold anything.  `scored` makes the scores of a block
+// of what is stored there.  Returns how far the prices, which are not negative, reach.
+template <class Scored, class Priced>
+INLINE Extent soften(const ChunkTask& t, int n, const Scored& scored, const Priced& priced) {
+  const int valid = t.valid[n];
   float* weights = t.weights + n * chunk_keys;
   F highest = all(-__builtin_inff());
-  each_block(valid, blocks, [&](int b, auto seen) {
+  each_block(valid, [&](int b, auto seen) {
     const F scores = select(seen, scored(weights + b * block_tokens, b), all(-__builtin_inff()));
     store(weights + b * block_tokens, scores);
     highest = max(scores, highest);
   });
   const float maximum = tree_max(highest);
   F total = all(0.0f);
-  each_block(valid, blocks, [&](int b, auto seen) {
+  Extent extent;
+  each_block(valid, [&](int b, auto seen) {
     const F weight = exp_below_one(sub(load(weights + b * block_tokens), all(maximum)));
+    const F price = select(seen, priced(weight, b), all(0.0f));
     total = add(total, select(seen, weight, all(0.0f)));
-    store(weights + b * block_tokens, weight);
+    store(weights + b * block_tokens, price);
+    extent.see_magnitude(price);
   });
   t.maximum[n] = maximum;
   t.sum[n] = tree_sum(total);
+  return extent;
 }
 
 // What scales the softmax so far and each chunk when a chunk is appended, for up to `lanes` chunks.

@@ -13,38 +13,24 @@ namespace twostroke {
 namespace {
 
 size_t head_bytes(int head_dim, KVType type) {
-  const size_t cells = 2u * block_tokens * head_dim;
-  return type == KVType::f16 ? cells * sizeof(uint16_t) : cells + 2 * block_tokens * sizeof(float);
+  const size_t code = by_code(type, [](auto c) { return sizeof c; });
+  return 2u * block_tokens * (head_dim * code + sizeof(float));
 }
 
 void require(bool held, const char* what, int value) {
   if (!held) throw std::invalid_argument(std::string(what) + ", not " + std::to_string(value));
 }
 
-void copy_halves(const uint8_t* source, uint8_t* target, int head_dim, int tokens) {
-  constexpr size_t cell = sizeof(uint16_t);
-  for (int d = 0; d < head_dim; d++) {
-    const size_t row = cell * block_tokens * d;
-    std::memcpy(target + row, source + row, cell * tokens);
+template <class Code>
+void copy_cells(Cells<const Code> from, Cells<Code> to, int head_dim, int tokens) {
+  for (int slot = 0; slot < tokens; slot++) {
+    to.key_scales()[slot] = from.key_scales()[slot];
+    to.value_scales()[slot] = from.value_scales()[slot];
+    for (int d = 0; d < head_dim; d++) {
+      to.codes()[key_at<Code>(slot, d)] = from.codes()[key_at<Code>(slot, d)];
+      to.codes()[value_at<Code>(head_dim, slot, d)] = from.codes()[value_at<Code>(head_dim, slot, d)];
+    }
   }
-  const size_t values = cell * block_tokens * head_dim;
-  std::memcpy(target + values, source + values, cell * tokens * head_dim);
-}
-
-void copy_bytes(const uint8_t* source, uint8_t* target, int head_dim, int tokens) {
-  constexpr size_t scales = block_tokens * sizeof(float);
-  std::memcpy(target, source, tokens * sizeof(float));
-  std::memcpy(target + scales, source + scales, tokens * sizeof(float));
-  source += 2 * scales, target += 2 * scales;
-  for (int d = 0; d < head_dim; d += 4) {
-    const size_t row = byte_key(0, d);
-    std::memcpy(target + row, source + row, 4 * tokens);
-  }
-  const int whole = tokens / 4 * 4;
-  const size_t values = byte_value(head_dim, 0, 0);
-  std::memcpy(target + values, source + values, whole * head_dim);
-  for (int slot = whole; slot < tokens; slot++)
-    for (int d = 0; d < head_dim; d++) target[byte_value(head_dim, slot, d)] = source[byte_value(head_dim, slot, d)];
 }
 
 }  // namespace
@@ -73,10 +59,12 @@ KVStore::KVStore(int layers_, int blocks_, int kv_heads_, int head_dim_, KVType 
 KVStore::~KVStore() { munmap(memory_, bytes()); }
 
 void KVStore::copy(int source, int target, int tokens) {
-  for (int layer = 0; layer < layers; layer++)
-    for (int h = 0; h < kv_heads; h++)
-      (type == KVType::f16 ? copy_halves : copy_bytes)(head(layer, source, h), head(layer, target, h), head_dim,
-                                                       tokens);
+  by_code(type, [&](auto code) {
+    using Code = decltype(code);
+    for (int layer = 0; layer < layers; layer++)
+      for (int h = 0; h < kv_heads; h++)
+        copy_cells<Code>({head(layer, source, h)}, {head(layer, target, h)}, head_dim, tokens);
+  });
 }
 
 void KVStore::poison(int block) {

@@ -1,28 +1,61 @@
 // Where keys and values lie: one region of fixed cells, addressed by (layer, block, head, slot).
 //
-// A block holds 16 tokens.  Inside a block each head has its own contiguous part.  Halves: keys transposed,
-// [head_dim][16], so that a lane is a key, then values as [16][head_dim].  Bytes are multiplied four at a time, so four
-// elements of a key, or of one element of the values four tokens, lie together: 16 key scales, 16 value scales, keys as
-// [head_dim / 4][16][4], values as [16 / 4][head_dim][4 tokens].  The store knows nothing about sequences, hashes or
-// reuse.
+// A vector is stored as integers and what one of them is worth, a float per token and head.  A block holds 16 tokens,
+// and inside it each head has its own contiguous part: 16 key scales, 16 value scales, keys, values.  Integers lie in
+// groups of 64, four for each of 16 lanes, as attention multiplies them: four elements of the keys of 16 tokens, or 16
+// elements of the values of four.  The store knows nothing about sequences, hashes or reuse.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace twostroke {
 
 constexpr int block_tokens = 16, max_head_dim = 1024;
 
 enum class KVType : uint8_t {
-  f16,  // half precision: keys, then values
-  q8,   // int8 with one float scale per token and head
+  q16,  // int16_t, up to 8191: products with as many bits add up in 32 (dots.h)
+  q8,   // int8_t, up to 127
 };
 
-// Where an element lies among the bytes of one head's part of a block.
-constexpr int byte_key(int slot, int d) { return d / 4 * 4 * block_tokens + 4 * slot + d % 4; }
-constexpr int byte_value(int head_dim, int slot, int d) {
-  return (block_tokens + slot / 4 * 4) * head_dim + 4 * d + slot % 4;
+// Part of code that is compiled once per instruction set, so no copy may be shared between them.
+#define EVERYWHERE __attribute__((always_inline)) inline
+
+// body(Code()) for the integer that a type stores.
+template <class Body>
+EVERYWHERE auto by_code(KVType type, const Body& body) {
+  return type == KVType::q8 ? body(int8_t()) : body(int16_t());
 }
+
+constexpr int group_codes = 64;
+
+// Where a lane's number (of four) lies in its group.  Bytes are multiplied by fours, words by pairs: 0 and 2, 1 and 3.
+template <class Code>
+EVERYWHERE constexpr int in_group(int lane, int number) {
+  return sizeof(Code) == 1 ? 4 * lane + number : number % 2 * (group_codes / 2) + 2 * lane + number / 2;
+}
+
+// Where an element lies among the integers of one head's part of a block.
+template <class Code>
+EVERYWHERE constexpr int key_at(int slot, int d) {
+  return d / 4 * group_codes + in_group<Code>(slot, d % 4);
+}
+template <class Code>
+EVERYWHERE constexpr int value_at(int head_dim, int slot, int d) {
+  return (block_tokens + slot / 4 * 4) * head_dim + d / 16 * group_codes + in_group<Code>(d % 16, slot % 4);
+}
+
+// One head's part of a block, to read where Code is const.
+template <class Code>
+struct Cells {
+  template <class T>
+  using Like = std::conditional_t<std::is_const_v<Code>, const T, T>;
+
+  Like<uint8_t>* head;
+  EVERYWHERE Like<float>* key_scales() const { return reinterpret_cast<Like<float>*>(head); }
+  EVERYWHERE Like<float>* value_scales() const { return key_scales() + block_tokens; }
+  EVERYWHERE Code* codes() const { return reinterpret_cast<Code*>(value_scales() + block_tokens); }
+};
 
 class KVStore {
  public:

@@ -76,13 +76,14 @@ def sweep_seconds(pool: Pool, weights: Sequence[Weight], rows: int, repeats: int
 class KVStore:
     """Keys and values of one block pool for all layers, in one lazily committed region.
 
-    Blocks hold 16 tokens.  "f16" rounds to half precision; "q8" keeps int8 with one float scale per token and head.
+    Blocks hold 16 tokens.  "q16" keeps integers of 16 bits up to 8191, "q8" of 8 bits up to 127, both with one float
+    scale per token and head.
     A run reads every cell as stored, those it has just written included.
     """
 
     BLOCK_TOKENS: int
 
-    def __init__(self, layers: int, blocks: int, kv_heads: int, head_dim: int, type: str = "f16") -> None: ...
+    def __init__(self, layers: int, blocks: int, kv_heads: int, head_dim: int, type: str = "q16") -> None: ...
     @property
     def layers(self) -> int: ...
     @property

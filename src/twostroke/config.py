@@ -120,7 +120,7 @@ class Settings:
     kv_memory: int | None = setting(
         None, "Memory for KV, such as 2GiB; a share of free memory if unset.", low=2**20, is_size=True, group="Engine"
     )
-    kv_type: str = setting("f16", "How KV is stored.", choices=("f16", "q8"), group="Engine")
+    kv_type: str = setting("q16", "KV as integers of 16 bits, or of 8.", choices=("q16", "q8"), group="Engine")
     step_tokens: int = setting(
         512, "Positions computed in one step, at most.", low=1, high=65536, unit="tokens", group="Engine"
     )

@@ -54,7 +54,7 @@ def test_the_draft_models_share_is_reported_on_top_of_the_targets(files: tuple[P
     assert sizes["draft"] > 0
     with opened(files[0]) as alone:
         assert alone.assembly.kv_bytes == {"target": sizes["target"]}
-    block = 16 * kv_bytes_per_token(llm.assembly.model.config, "f16")
+    block = 16 * kv_bytes_per_token(llm.assembly.model.config, "q16")
     with opened(files[0], draft=str(files[1]), draft_memory=5 * block + 1) as small:
         assert small.assembly.kv_bytes == {"target": sizes["target"], "draft": 5 * block}
 
@@ -66,12 +66,12 @@ def test_no_memory_for_the_draft_model_is_refused_with_what_it_needs(files: tupl
 
 
 def test_the_least_memory_of_a_draft_model_costs_drafts_and_no_answer(
-    files: tuple[Path, Path], plain: tuple[int, ...]
+    files: tuple[Path, Path], llm: LLM, plain: tuple[int, ...]
 ) -> None:
-    with opened(files[0], draft=str(files[1]), draft_memory=2**15) as llm:
-        block = 16 * kv_bytes_per_token(llm.assembly.model.config, "f16")
-        assert llm.assembly.kv_bytes["draft"] == 2 * block
-        assert said(llm, speculate="draft") == plain
+    block = 16 * kv_bytes_per_token(llm.assembly.model.config, "q16")
+    with opened(files[0], draft=str(files[1]), draft_memory=2 * block) as small:
+        assert small.assembly.kv_bytes["draft"] == 2 * block
+        assert said(small, speculate="draft") == plain
 
 
 def test_a_draft_model_of_another_vocabulary_names_the_token_that_differs(tmp_path: Path) -> None:

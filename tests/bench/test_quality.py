@@ -89,7 +89,7 @@ def test_kernels_follow_the_reference(tmp_path: Path, architecture: str, kind: s
     path = write_model(tmp_path / "tiny.gguf", Tiny(architecture, weights=kind, tied=False))
     model = open_model(Settings(model=str(path)))
     tokens = model.codec.encode(PASSAGE.read_text())[:70]
-    found = compare(tokens, Reference(read(path)).logits, kernel_logits(model, "f16"))
+    found = compare(tokens, Reference(read(path)).logits, kernel_logits(model, "q16"))
     assert found.mean_kl < (1e-5 if kind in ("F32", "F16", "BF16") else 1e-2)
     assert found.same_first > 0.8
 
@@ -109,7 +109,7 @@ def test_kernels_follow_the_reference_through_every_switch(tmp_path: Path, tiny:
     path = write_model(tmp_path / "tiny.gguf", tiny)
     model = open_model(Settings(model=str(path)))
     tokens = model.codec.encode(PASSAGE.read_text())[:100]
-    found = compare(tokens, Reference(read(path)).logits, kernel_logits(model, "f16"))
+    found = compare(tokens, Reference(read(path)).logits, kernel_logits(model, "q16"))
     assert found.max_kl < 1e-4
 
 
@@ -117,10 +117,10 @@ def test_kernels_follow_the_reference_through_every_switch(tmp_path: Path, tiny:
 @pytest.mark.parametrize("name", ["smollm2-135m", pytest.param("qwen2.5-coder-0.5b", marks=pytest.mark.slow)])
 def test_real_models_stay_close_to_exact_arithmetic(name: str) -> None:
     by_type = dict(measure(name, KV_TYPES, TOKENS))
-    assert by_type["f16"].positions == TOKENS - 1
-    assert by_type["f16"].mean_kl < 0.02
+    assert by_type["q16"].positions == TOKENS - 1
+    assert by_type["q16"].mean_kl < 0.02
     assert by_type["q8"].mean_kl < 0.04
-    assert by_type["f16"].perplexity == pytest.approx(by_type["f16"].reference_perplexity, rel=0.03)
+    assert by_type["q16"].perplexity == pytest.approx(by_type["q16"].reference_perplexity, rel=0.03)
 
 
 # --- the command
@@ -131,7 +131,7 @@ def test_the_command_prints_a_table_or_documents(tmp_path: Path, capsys: pytest.
     assert main([path, "--tokens", "20"]) == 0
     table = capsys.readouterr().out.splitlines()
     assert len(table) == 2 + len(KV_TYPES)
-    assert table[2].startswith(f"| {path} | f16 | 19 |")
+    assert table[2].startswith(f"| {path} | q16 | 19 |")
     assert main([path, "--tokens", "20", "--kv-type", "q8", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["kv_type"], document["positions"]) == ("q8", 19)
@@ -155,4 +155,4 @@ def test_the_command_names_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_row_has_as_many_cells_as_the_head() -> None:
     found = compare(range(10), random(1), random(2))
-    assert {row.count("|") for row in (*quality.HEAD.splitlines(), line("m", "f16", found))} == {9}
+    assert {row.count("|") for row in (*quality.HEAD.splitlines(), line("m", "q16", found))} == {9}

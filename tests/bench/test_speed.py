@@ -29,7 +29,7 @@ def samples(**extra: list[float]) -> dict[str, list[float]]:
     return taken | extra
 
 
-KV_BYTES = {"f16": 28_672, "q8": 14_784}
+KV_BYTES = {"q16": 29_120, "q8": 14_784}
 WEIGHTS = 900_000_000
 
 
@@ -39,13 +39,13 @@ def result(taken: dict[str, list[float]], peers: dict[str, str], missing: dict[s
 
 def test_a_share_counts_weights_and_kv_and_is_the_same_on_a_slower_machine() -> None:
     share = result(samples(), {}, {}).share(1)
-    assert share.median == pytest.approx((WEIGHTS + (SHORT + 1) * 28_672) / RATE / 0.05)
+    assert share.median == pytest.approx((WEIGHTS + (SHORT + 1) * 29_120) / RATE / 0.05)
     assert share.p10 == pytest.approx(share.p90)
 
 
 def test_added_context_is_set_against_its_kv_bytes() -> None:
-    added = result(samples(), {}, {}).added("f16")
-    assert added.median == pytest.approx(0.012 / ((8192 - 512) * 28_672 / RATE))
+    added = result(samples(), {}, {}).added("q16")
+    assert added.median == pytest.approx(0.012 / ((8192 - 512) * 29_120 / RATE))
     assert result(samples(), {}, {}).added("q8").median > added.median
 
 

@@ -201,12 +201,12 @@ void functions(Results& out) {
 
 void cells(Results& out) {
   Random random(4);
-  for (KVType type : {KVType::f16, KVType::q8})
+  for (KVType type : {KVType::q16, KVType::q8})
     for (int dim : {16, 48, 128}) {
       KVStore store(1, 1, 2, dim, type);
       const size_t count = 2u * block_tokens * dim;
       std::vector<float> keys = random.numbers(count), values = random.numbers(count, 70000.0f);
-      for (size_t i = 0; i < count; i += 5) keys[i] = std::ldexp(keys[i], -random.below(30));  // subnormal halves too
+      for (size_t i = 0; i < count; i += 5) keys[i] = std::ldexp(keys[i], -random.below(30));
       for (int i = 0; i < 3 * dim; i++) keys[i] *= i < dim ? 0.0f : i < 2 * dim ? 1e-36f : 1e20f;
       values[3] = -INFINITY;
       store.write(0, 0, keys.data(), values.data());
@@ -240,7 +240,7 @@ void attend_rows(int heads, int kv_heads, int dim, KVType type, Random& random, 
 
 void attention(Results& out) {
   Random random(5);
-  for (KVType type : {KVType::f16, KVType::q8}) {
+  for (KVType type : {KVType::q16, KVType::q8}) {
     attend_rows(4, 4, 16, type, random, out);
     attend_rows(14, 2, 64, type, random, out);
     attend_rows(7, 1, 48, type, random, out);
@@ -248,12 +248,12 @@ void attention(Results& out) {
   }
 }
 
-// Bytes at their ends in the largest head: the largest sums that an integer register must hold.
-void extreme_attention(Results& out) {
+// Numbers at their ends in the largest head: the largest sums that an integer register must hold.
+void extreme_attention(KVType type, Results& out) {
   constexpr int dim = max_head_dim, positions = 300, heads = 3;
   constexpr int blocks = (positions + block_tokens - 1) / block_tokens;
   Random random(8);
-  KVStore store(1, blocks, 1, dim, KVType::q8);
+  KVStore store(1, blocks, 1, dim, type);
   std::vector<int32_t> table(blocks);
   for (int b = 0; b < blocks; b++) {
     std::vector<float> keys(block_tokens * dim), values(keys.size());
@@ -268,6 +268,10 @@ void extreme_attention(Results& out) {
   Pool pool(1);
   attend({&store, 0, heads, 1.0f, queries.data(), heads * dim, to.data(), heads * dim}, runs, scratch, pool);
   out.keep(to);
+}
+
+void extreme_attentions(Results& out) {
+  for (KVType type : {KVType::q16, KVType::q8}) extreme_attention(type, out);
 }
 
 // --- Sampling ---
@@ -314,7 +318,7 @@ const Work works[] = {
     {"products", products},     {"extreme products", extreme_products},
     {"quantisation", quantised}, {"row operations", row_operations},
     {"exp and log", functions}, {"cells", cells},
-    {"attention", attention},   {"extreme attention", extreme_attention},
+    {"attention", attention},   {"extreme attention", extreme_attentions},
     {"noise", noise},           {"draws", draws},
     {"ties", ties},
 };

@@ -131,32 +131,52 @@ def rotate(x: Floats, cos: Floats, sin: Floats, pairing: str) -> Floats:
     return out
 
 
-def codes(x: Floats, most: int) -> tuple[NDArray[np.int32], Floats]:
-    """Vectors [..., d] as integers and their steps, the largest magnitude being `most` steps."""
-    wrong = ~np.isfinite(x).all(axis=-1)
-    top = np.where(wrong, F(0), np.abs(x).max(axis=-1)).astype(np.float32)
-    tiny = top < F(1e-30)
-    inverse = F(most) / np.where(tiny, F(1), top)
-    magic = F(float.fromhex("0x1.8p23"))
-    rounded = fma(x, inverse[..., None], magic).view(np.int32) - magic.view(np.int32)
-    step = np.where(wrong, F(np.nan), np.where(tiny, F(0), top / F(most))).astype(np.float32)
+def codes(x: Floats, each: int, together: float = np.inf) -> tuple[NDArray[np.int32], Floats]:
+    """Vectors [..., d] as integers and their steps; bounds of a magnitude, and of all together before rounding."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        total = lane_sum(np.abs(x))
+        wrong = ~np.isfinite(total)
+        top = np.where(wrong, F(0), np.abs(x).max(axis=-1)).astype(np.float32)
+        tiny = top < F(1e-30)
+        by_top, by_total = F(each) / np.where(tiny, F(1), top), F(together) / np.where(tiny, F(1), total)
+        bound = by_total < by_top
+        inverse = np.where(bound, by_total, by_top)
+        magic = F(float.fromhex("0x1.8p23"))
+        rounded = fma(x, inverse[..., None], magic).view(np.int32) - magic.view(np.int32)
+        step = np.where(bound, total / F(together), top / F(each))
+    step = np.where(wrong, F(np.nan), np.where(tiny, F(0), step)).astype(np.float32)
     return np.where((wrong | tiny)[..., None], 0, rounded), step
 
 
-def quantize_cells(x: Floats) -> tuple[NDArray[np.int32], Floats]:
-    """Codes and scales of int8 cells, one scale per vector [..., d]."""
-    return codes(x, 127)
+@dataclass(frozen=True)
+class Cells:
+    """How a KV type rounds what it stores and what meets it."""
+
+    largest: int
+    each: int
+    together: float = np.inf
+
+    def stored(self, x: Floats) -> tuple[NDArray[np.int32], Floats]:
+        """Codes and scales of keys or values, one scale per vector [..., d]."""
+        return codes(x, self.largest)
+
+    def meeting(self, x: Floats) -> tuple[NDArray[np.int32], Floats]:
+        """Queries [..., d], or weights of the keys of a chunk [..., n], as integers."""
+        return codes(x, self.each, self.together)
 
 
-def attention(query: Floats, keys: Floats, values: Floats, kind: str = "f16") -> Floats:
+CELLS = {"q16": Cells(8191, 32767, 261631), "q8": Cells(127, 16383)}
+
+
+def attention(query: Floats, keys: Floats, values: Floats, kind: str = "q16") -> Floats:
     """One row's attention: query [heads, d], already scaled, over unrounded keys and values [heads, n, d]."""
-    scored, spent = (half_scores, half_values) if kind == "f16" else (byte_scores, byte_values)
-    scores = scored(query, keys)
+    cells = CELLS[kind]
+    scores = scored(cells, query, keys)
     merged: tuple[Floats, Floats, Floats] | None = None
     for start in range(0, keys.shape[1], 256):
         part = slice(start, start + 256)
         maximum, weights = softened(scores[:, part])
-        chunk = maximum, lane_sum(weights), spent(weights, values[:, part])
+        chunk = maximum, lane_sum(weights), spent(cells, weights, values[:, part])
         merged = chunk if merged is None else merge(merged, chunk)
     assert merged is not None
     return merged[2] / merged[1][:, None]
@@ -167,33 +187,21 @@ def softened(scores: Floats) -> tuple[Floats, Floats]:
     return maximum, exp(scores - maximum[:, None])
 
 
-def half_scores(query: Floats, keys: Floats) -> Floats:
-    cells = keys.astype(np.float16).astype(np.float32)
-    scores = np.zeros(keys.shape[:2], np.float32)
-    for d in range(query.shape[-1]):
-        scores = fma(query[:, d, None], cells[:, :, d], scores)
-    return scores
+def scored(cells: Cells, query: Floats, keys: Floats) -> Floats:
+    (q, step), (k, scale) = cells.meeting(query), cells.stored(keys)
+    return exact_dots("hd,hnd->hn", q, k).astype(np.float32) * scale * step[:, None]
 
 
-def half_values(weights: Floats, values: Floats) -> Floats:
-    cells = values.astype(np.float16).astype(np.float32)
-    out = np.zeros((weights.shape[0], cells.shape[-1]), np.float32)
-    for key in range(weights.shape[1]):
-        out = fma(weights[:, key, None], cells[:, key], out)
-    return out
+def spent(cells: Cells, weights: Floats, values: Floats) -> Floats:
+    v, scale = cells.stored(values)
+    w, step = cells.meeting(weights * scale)
+    return exact_dots("hn,hnd->hd", w, v).astype(np.float32) * step[:, None]
 
 
-def byte_scores(query: Floats, keys: Floats) -> Floats:
-    (q, step), (k, scale) = codes(query, 16383), quantize_cells(keys)
-    dots = np.einsum("hd,hnd->hn", q, k, dtype=np.int64)
-    assert np.abs(dots).max() < 2**31
-    return dots.astype(np.float32) * scale * step[:, None]
-
-
-def byte_values(weights: Floats, values: Floats) -> Floats:
-    v, scale = quantize_cells(values)
-    w, step = codes(weights * scale, 16383)
-    return np.einsum("hn,hnd->hd", w, v, dtype=np.int64).astype(np.float32) * step[:, None]
+def exact_dots(axes: str, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Sums of products that 32 bits hold in any order."""
+    assert np.einsum(axes, np.abs(a), np.abs(b), dtype=np.int64).max() < 2**31
+    return np.asarray(np.einsum(axes, a, b, dtype=np.int64))
 
 
 def merge(done: tuple[Floats, Floats, Floats], chunk: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:

@@ -42,7 +42,7 @@ class Decoder:
     vocabulary: int = 50
     context: int = 600
     pairing: str = "neox"
-    store: str = "f16"
+    store: str = "q16"
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
     def __post_init__(self) -> None:
@@ -150,7 +150,7 @@ def text(count: int, seed: int = 0) -> list[int]:
 
 
 class TestWholeModel:
-    @pytest.mark.parametrize("store", ["f16", "q8"])
+    @pytest.mark.parametrize("store", ["q16", "q8"])
     @pytest.mark.parametrize("kind", [F32, Q8_0])
     @pytest.mark.parametrize("pairing", ["norm", "neox"])
     def test_is_its_definition(self, path: str, kind: int, pairing: str, store: str) -> None:

@@ -37,7 +37,7 @@ def seat(
     rows: int,
     runner: MakeRunner = KernelRunner,
 ) -> Seat:
-    kv_type: Literal["f16", "q8"] = "q8" if settings.kv_type == "q8" else "f16"
+    kv_type: Literal["q16", "q8"] = "q8" if settings.kv_type == "q8" else "q16"
     store = KVStore(model.config.layers, blocks, model.config.kv_heads, model.config.head_dim, kv_type)
     return Seat(model, store, runner(Decoder(model.config, model.weights, store, pool, rows), pool))
 

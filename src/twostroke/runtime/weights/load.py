@@ -118,8 +118,8 @@ class _Loader:
 
 
 def kv_bytes_per_token(config: ModelConfig, kv_type: str) -> int:
-    """Bytes of keys and values of one position in all layers: 16-bit floats, or int8 with a float scale per head."""
-    per_head = 2 * config.head_dim if kv_type == "f16" else config.head_dim + 4
+    """Bytes of keys and values of one position in all layers: integers of 16 or 8 bits with a float scale per head."""
+    per_head = config.head_dim * (1 if kv_type == "q8" else 2) + 4
     return 2 * config.layers * config.kv_heads * per_head
 
 
