@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -123,13 +124,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tokens", type=int, default=TOKENS, help="of the passage (%(default)s)")
     parser.add_argument("--json", action="store_true", help="one JSON document a line instead of a table")
     parser.add_argument("--write", action="store_true", help="put the table into the page that shows it")
-    chosen = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    chosen = parser.parse_args(given)
+    if chosen.tokens < 2:
+        parser.error("--tokens: at least 2, for each token is judged by the one that follows")
     lines = [HEAD]
     if not chosen.json:
         print(HEAD)
     try:
         for name in chosen.models or _fetched():
-            for kv_type, quality in measure(name, chosen.kv_type or KV_TYPES, max(2, chosen.tokens)):
+            for kv_type, quality in measure(name, chosen.kv_type or KV_TYPES, chosen.tokens):
                 document = json.dumps({"model": name, "kv_type": kv_type, **asdict(quality)})
                 lines.append(line(name, kv_type, quality))
                 print(document if chosen.json else lines[-1], flush=True)
@@ -137,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     if chosen.write:
-        command = " ".join(["python -m bench quality", *chosen.models])
+        command = shlex.join(["python", "-m", "bench", "quality", *(word for word in given if word != "--write")])
         report.write_block(report.PERFORMANCE, "quality", "\n".join([f"`{command}`\n", *lines]))
     return 0
 

@@ -138,13 +138,20 @@ def test_the_command_prints_a_table_or_documents(tmp_path: Path, capsys: pytest.
     assert f"{document['mean_kl']:.5f}" in table[3]
 
 
+@pytest.mark.parametrize("tokens", ["0", "1", "-3"])
+def test_too_few_tokens_are_refused(tokens: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["smollm2-135m", "--tokens", tokens])
+    assert "at least 2" in capsys.readouterr().err
+
+
 def test_the_table_goes_into_the_page_with_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text(report.block("quality", "nothing"))
     monkeypatch.setattr(report, "PERFORMANCE", page)
     path = str(write_model(tmp_path / "tiny.gguf"))
     assert main([path, "--tokens", "20", "--write"]) == 0
-    assert f"`python -m bench quality {path}`" in page.read_text()
+    assert f"`python -m bench quality {path} --tokens 20`" in page.read_text()
     assert page.read_text().count(f"| {path} |") == len(KV_TYPES)
 
 
