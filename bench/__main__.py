@@ -80,6 +80,22 @@ def count(text: str) -> int:
     return number
 
 
+def destination(text: str) -> Path:
+    """A file in a folder that is there, for an hour's figures are not lost over a name."""
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is no file in a folder that is there")
+    return path
+
+
+def existing(text: str) -> Path:
+    """A file that can be read."""
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+    return path
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m bench", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("command", nargs="?", default="speed", choices=[*COMMANDS, *OTHERS])
@@ -93,8 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--drafter", default="auto", help="what `two-by-two` switches on")
     parser.add_argument("--questions", type=count, help="at most so many of each kind or document")
     parser.add_argument("--sizes", type=count, nargs="+", default=concurrency.SIZES, help="of `concurrency`")
-    parser.add_argument("--spec-bench", type=Path, help="Spec-Bench's file: ask 24 of its questions too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep all figures")
+    parser.add_argument("--spec-bench", type=existing, help="Spec-Bench's file: ask 24 of its questions too")
+    parser.add_argument("--json", type=destination, metavar="FILE", help="keep all figures")
     parser.add_argument("--write", action="store_true", help="put the tables into the page that shows them")
     return parser
 

@@ -67,6 +67,9 @@ def test_an_unknown_model_ends_with_a_sentence(capsys: pytest.CaptureFixture[str
     [
         ("first-token --rounds 0", "'0' is not a number from 1 up"),
         ("--sizes two", "'two' is not a number from 1 up"),
+        ("--json /no/such/folder/x.json", "no file in a folder that is there"),
+        ("--json .", "no file in a folder that is there"),
+        ("speculation --spec-bench /no/such.jsonl", "there is no file '/no/such.jsonl'"),
         ("never-worse --warm", "--warm is for `speculation` alone"),
     ],
 )
