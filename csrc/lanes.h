@@ -52,7 +52,6 @@ INLINE F fma(F a, F b, F c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 INLINE F max(F a, F b) { return {_mm512_max_ps(a.v, b.v)}; }
 INLINE M less(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 INLINE M at_most(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)}; }
-INLINE M is_nan(F a) { return {_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q)}; }
 INLINE F select(M m, F a, F b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
 INLINE M first(int n) {  // none of them if n is negative
   return {static_cast<__mmask16>(n >= lanes ? 0xffffu : n <= 0 ? 0u : (1u << n) - 1u)};
@@ -100,7 +99,6 @@ INLINE F fma(F x, F y, F z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fma
 INLINE F max(F x, F y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 INLINE M less(F x, F y) { return {_mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ)}; }
 INLINE M at_most(F x, F y) { return {_mm256_cmp_ps(x.a, y.a, _CMP_LE_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_LE_OQ)}; }
-INLINE M is_nan(F x) { return {_mm256_cmp_ps(x.a, x.a, _CMP_UNORD_Q), _mm256_cmp_ps(x.b, x.b, _CMP_UNORD_Q)}; }
 INLINE F select(M m, F x, F y) { return {_mm256_blendv_ps(y.a, x.a, m.a), _mm256_blendv_ps(y.b, x.b, m.b)}; }
 INLINE M first(int n) {
   const __m256i low = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), high = _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15);
@@ -158,8 +156,6 @@ INLINE F div(F x, F y) { return EACH2(vdivq_f32, x, y); }
 INLINE F fma(F x, F y, F z) { return EACH3(vfmaq_f32, z, x, y); }
 INLINE M less(F x, F y) { return EACH2(vcltq_f32, x, y); }
 INLINE M at_most(F x, F y) { return EACH2(vcleq_f32, x, y); }
-INLINE uint32x4_t is_nan4(float32x4_t x) { return vmvnq_u32(vceqq_f32(x, x)); }
-INLINE M is_nan(F x) { return EACH1(is_nan4, x); }
 INLINE F select(M m, F x, F y) { return EACH3(vbslq_f32, m, x, y); }
 INLINE F max(F x, F y) { return select(less(y, x), x, y); }  // not vmaxq: a NaN on the left gives y, as on x86
 INLINE I load(const int32_t* p) {
@@ -234,7 +230,6 @@ INLINE F fma(F a, F b, F c) { EACH(F, __builtin_fmaf(a.v[i], b.v[i], c.v[i])); }
 INLINE F max(F a, F b) { EACH(F, a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
 INLINE M less(F a, F b) { EACH(M, a.v[i] < b.v[i]); }
 INLINE M at_most(F a, F b) { EACH(M, a.v[i] <= b.v[i]); }
-INLINE M is_nan(F a) { EACH(M, a.v[i] != a.v[i]); }
 INLINE F select(M m, F a, F b) { EACH(F, m.v[i] ? a.v[i] : b.v[i]); }
 INLINE M first(int n) { EACH(M, i < n); }
 INLINE bool any(M m) {

@@ -21,16 +21,19 @@ void require(bool held, const char* what, int value) {
   if (!held) throw std::invalid_argument(std::string(what) + ", not " + std::to_string(value));
 }
 
+// Keys lie in runs that hold a few elements of each token, values of four tokens side by side.
 template <class Code>
 void copy_cells(Cells<const Code> from, Cells<Code> to, int head_dim, int tokens) {
-  for (int slot = 0; slot < tokens; slot++) {
-    to.key_scales()[slot] = from.key_scales()[slot];
-    to.value_scales()[slot] = from.value_scales()[slot];
-    for (int d = 0; d < head_dim; d++) {
-      to.codes()[key_at<Code>(slot, d)] = from.codes()[key_at<Code>(slot, d)];
+  constexpr int together = in_group<Code>(1, 0);
+  std::memcpy(to.key_scales(), from.key_scales(), tokens * sizeof(float));
+  std::memcpy(to.value_scales(), from.value_scales(), tokens * sizeof(float));
+  for (int run = 0; run < block_tokens * head_dim; run += block_tokens * together)
+    std::memcpy(to.codes() + run, from.codes() + run, together * tokens * sizeof(Code));
+  const int whole = tokens / 4 * 4, values = value_at<Code>(head_dim, 0, 0);
+  std::memcpy(to.codes() + values, from.codes() + values, whole * head_dim * sizeof(Code));
+  for (int slot = whole; slot < tokens; slot++)
+    for (int d = 0; d < head_dim; d++)
       to.codes()[value_at<Code>(head_dim, slot, d)] = from.codes()[value_at<Code>(head_dim, slot, d)];
-    }
-  }
 }
 
 }  // namespace

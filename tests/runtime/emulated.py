@@ -160,6 +160,11 @@ class Cells:
         """Codes and scales of keys or values, one scale per vector [..., d]."""
         return codes(x, self.largest)
 
+    def kept(self, x: Floats) -> Floats:
+        """Keys or values as a store gives them back."""
+        rounded, scale = self.stored(x)
+        return np.asarray(rounded.astype(np.float32) * scale[..., None])
+
     def meeting(self, x: Floats) -> tuple[NDArray[np.int32], Floats]:
         """Queries [..., d], or weights of the keys of a chunk [..., n], as integers."""
         return codes(x, self.each, self.together)

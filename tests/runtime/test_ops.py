@@ -166,8 +166,8 @@ class TestRotate:
         assert same_bits(out.reshape(rows, -1, head_dim)[:, : heads + kv_heads], turned)
         keys, values = store.read(0, 1)
         cells = slice(start, start + rows)
-        assert same_bits(keys[:, cells], stored(turned[:, heads:]).swapaxes(0, 1))
-        assert same_bits(values[:, cells], stored(parts[:, heads + kv_heads :]).swapaxes(0, 1))
+        assert same_bits(keys[:, cells], emulated.CELLS["q16"].kept(turned[:, heads:]).swapaxes(0, 1))
+        assert same_bits(values[:, cells], emulated.CELLS["q16"].kept(parts[:, heads + kv_heads :]).swapaxes(0, 1))
 
     def test_norm_before_rotation(self, path: str) -> None:
         x, q_gain, k_gain = random((2, 64)), random((16,), 4), random((16,), 5)
@@ -183,12 +183,6 @@ class TestRotate:
         keys = emulated.rotate(emulated.rms_norm(parts[:, 2], k_gain, 1e-6), cos[0], sin[0], "neox")
         assert same_bits(out[:, :2], queries)
         assert same_bits(out[:, 2], keys)
-
-
-def stored(x: np.ndarray) -> np.ndarray:
-    """Vectors [..., d] as a store gives them back."""
-    codes, scale = emulated.CELLS["q16"].stored(x)
-    return codes.astype(np.float32) * scale[..., None]
 
 
 class TestPool:
