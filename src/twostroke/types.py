@@ -6,7 +6,7 @@ prompt token.  Nothing here knows how a token is computed, cached, guessed or se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -29,12 +29,44 @@ class StopCondition(Protocol):
         ...
 
 
+class Grammar(Protocol):
+    """Which tokens may come next in one answer.  Stateful, one per sequence; only `advance` moves it for good."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer is complete: nothing but an end of text may follow."""
+        ...
+
+    def advance(self, token: int) -> None:
+        """`token` was committed.  Raises ValueError where the grammar does not allow it."""
+        ...
+
+    def allowed(self, drafts: Sequence[int]) -> bytes:
+        """`1 + len(drafts)` masks, end to end: the tokens allowed after drafts[:i].
+
+        A mask has one bit per token id, in little-endian 32-bit words, the lowest bit first.  Where drafts leave the
+        grammar, later masks are unspecified: no such row can be accepted.
+        """
+        ...
+
+    def valid(self, drafts: Sequence[int]) -> int:
+        """How many leading drafts the grammar allows."""
+        ...
+
+    def forced(self) -> tuple[int, ...]:
+        """The tokens that must come next, as far as there is no choice."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How the target chooses a token.  Greedy at temperature 0.
 
     The draw is `argmax(logits / temperature + gumbel(seed, choice, position, token))` over the candidates that
-    top-k, then top-p, then min-p leave; `position` is the absolute position of the token being chosen.
+    top-k, then top-p, then min-p leave; `position` is the absolute position of the token being chosen.  Before that,
+    in this order: penalties and bias change the logits (repetition divides a positive and multiplies a negative logit
+    of a token of prompt or answer; presence and frequency subtract for a token of the answer; bias adds), then tokens
+    that are withheld or outside the grammar are removed.
     """
 
     temperature: float = 0.0
@@ -43,6 +75,20 @@ class Sampling:
     min_p: float = 0.0
     seed: int = 0
     logprobs: int | None = None  # how many alternatives to report beside the chosen token; None: report nothing
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    bias: tuple[tuple[int, float], ...] = ()  # (token id, added to its logit), by id
+    min_tokens: int = 0  # tokens of the answer before which none of `withheld` may be chosen
+    withheld: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """A wish that the first `tokens` positions of a prompt stay cached for `ttl_s` seconds; eviction orders by it."""
+
+    tokens: int
+    ttl_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +102,10 @@ class Request:
     choices: int = 1  # independent continuations; choice c draws with its own noise
     stop_ids: frozenset[int] = frozenset()  # ends the answer; kept in the token list, not delivered as text
     stop: Callable[[], StopCondition] | None = None  # makes one condition per sequence
+    grammar: Callable[[], Grammar] | None = None  # makes one grammar per sequence
+    prompt_logprobs: int | None = None  # alternatives to report for each prompt token; reads nothing from the cache
+    retain: tuple[Retention, ...] = ()
+    priority: int = 0  # lower is admitted earlier
     namespace: str = ""  # who may share KV and draft history with whom
     prefix_cache: bool = True  # may read and publish prefixes
     speculate: str | None = None  # a drafter's name, "off", or None for the server's choice
