@@ -89,6 +89,9 @@ class Settings:
     )
     max_queue: int = setting(256, "Answers that may wait before the server says 429.", low=1, group="Server")
     max_body: int = setting(32 * 2**20, "The largest request body read.", low=1024, is_size=True, group="Server")
+    strict: bool = setting(
+        False, "Refuse request fields that nobody here knows; else they are logged and ignored.", group="Server"
+    )
     drain_s: float = setting(
         30.0, "How long running answers may take to finish after Ctrl-C.", low=0, unit="seconds", group="Server"
     )

@@ -12,7 +12,11 @@ from typing import Protocol
 from twostroke.config import Settings
 from twostroke.serve.host import Host
 from twostroke.serve.tenants import Tenants
-from twostroke.types import StopCondition
+from twostroke.text.conversation import Conversation, ToolCall
+from twostroke.text.formats import Format
+from twostroke.text.pieces import Reader
+from twostroke.text.prompt import Prompt
+from twostroke.types import Grammar, StopCondition
 
 
 class TextStream(Protocol):
@@ -20,6 +24,11 @@ class TextStream(Protocol):
 
     Bytes of an unfinished character, and text that may become a stop string, are held back.
     """
+
+    @property
+    def hit(self) -> str | None:
+        """The stop string that ended the answer."""
+        ...
 
     def feed(self, tokens: Sequence[int]) -> str:
         """The text that is certain now and was not before."""
@@ -47,8 +56,37 @@ class Text(Protocol):
         """A plain prompt, or without `bos` text that goes on; special strings in it stay text."""
         ...
 
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> Sequence[int]:
-        """The prompt of a conversation of {"role", "content"}, ready for the assistant's next words."""
+    def prompt(self, conversation: Conversation, namespace: str) -> Prompt:
+        """The prompt of a conversation, ready for the assistant's next words.
+
+        Where an assistant message repeats an answer that `remember` was told of under `namespace`, it has the ids that
+        were generated.  Raises `InvalidParameter`.
+        """
+        ...
+
+    def remember(
+        self, namespace: str, words: str, thoughts: str, calls: Sequence[ToolCall], tokens: Sequence[int]
+    ) -> None:
+        """Keep the ids of an answer for the turns that follow it."""
+        ...
+
+    def reader(self, conversation: Conversation | None) -> Reader:
+        """Reads an answer to the conversation: words, thoughts and calls.  None: nothing but words."""
+        ...
+
+    def grammar(self, format: Format | None, conversation: Conversation | None) -> Callable[[], Grammar] | None:
+        """Makes the grammars of an answer in this format, or with calls of the conversation's tools.
+
+        None where anything may follow.  Raises `InvalidParameter` for what no grammar can be made of.
+        """
+        ...
+
+    def infill(self, prefix: str, suffix: str) -> Sequence[int]:
+        """The prompt for what belongs between two texts.  Raises `InvalidParameter` where the model cannot."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text, without special tokens."""
         ...
 
     def piece(self, token: int) -> bytes:

@@ -36,10 +36,10 @@ class Tenants:
             raise Unauthorized(f"{problem} was sent; send the header 'Authorization: Bearer KEY'")
         return self.keys[matches.index(True)]
 
-    def namespace(self, key: str, salt: str | None) -> str:
-        """A hex name for this key and salt; "" when there is neither."""
-        if not key and not salt:
+    def namespace(self, key: str, *salts: str | None) -> str:
+        """A hex name for this key and what the client narrows it with; "" when there is nothing of either."""
+        if not key and not any(salts):
             return ""
-        parts = [part.encode("utf-8") for part in (key, salt or "")]
+        parts = [part.encode("utf-8") for part in (key, *(salt or "" for salt in salts))]
         message = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         return hmac.new(self.secret, message, "sha256").hexdigest()
