@@ -55,12 +55,20 @@ def test_the_environment_may_name_the_file(tmp_path: Path) -> None:
         ("KV_MEMORY", "1.5g", 3 * 2**29),
         ("STEP_MS", "75", 75.0),
         ("API_KEY", "a,b", ("a", "b")),
+        ("SERVED_MODEL_NAME", "a,b,*", ("a", "b", "*")),
         ("SEED", "-3", -3),
         ("DRAFT", "smollm2-135m", "smollm2-135m"),
     ],
 )
 def test_environment_text_becomes_values(variable: str, raw: str, expected: object) -> None:
     assert getattr(load({}, {PREFIX + variable: raw}), variable.lower()) == expected
+
+
+def test_one_word_is_a_list_of_one_and_the_star_is_no_name() -> None:
+    assert Settings(served_model_name="a").served_model_name == ("a",)  # type: ignore[arg-type]
+    chosen = load({"served_model_name": ["*", "b", "c"]})
+    assert chosen.served_model_name == ("*", "b", "c")
+    assert chosen.model_names == ("b", "c")
 
 
 def test_variables_of_others_and_empty_ones_are_left_alone() -> None:

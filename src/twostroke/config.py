@@ -21,6 +21,7 @@ from twostroke.errors import ConfigError
 
 PREFIX = "TWOSTROKE_"
 NOT_SETTINGS = frozenset({"TWOSTROKE_CONFIG", "TWOSTROKE_HOME"})  # read elsewhere
+ANY_MODEL = "*"  # a served name that stands for all
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -79,7 +80,12 @@ class Settings:
     """Everything that can be chosen when an engine or a server starts."""
 
     model: str = setting("qwen2.5-coder-0.5b", "A known model, owner/repo:file.gguf, or a path.", group="Model")
-    served_model_name: str | None = setting(None, "The name clients use; the model's own if unset.", group="Model")
+    served_model_name: tuple[str, ...] = setting(
+        (),
+        "A name clients may use; give several if needed, and * for any. The first is preferred; the model's own "
+        "if unset.",
+        group="Model",
+    )
     mirrors: bool = setting(True, "Fetch from mirrors where the model hub is out of reach.", group="Model")
 
     host: str = setting("127.0.0.1", "The address to listen on.", group="Server")
@@ -117,9 +123,13 @@ class Settings:
         None, "Threads that compute; the physical cores if unset.", low=1, high=1024, group="Engine"
     )
     context: int | None = setting(
-        None, "Tokens a prompt and its answer may span; 0 takes the model's own limit, unset the same up to 8192.",
-        low=0, unit="tokens", group="Engine",
-    )  # fmt: skip
+        None,
+        "Tokens a prompt and its answer may span; unset, as many as the model allows and a share of free memory holds; "
+        "0, as many as the model allows.",
+        low=0,
+        unit="tokens",
+        group="Engine",
+    )
     kv_memory: int | None = setting(
         None, "Memory for KV, such as 2GiB; a share of free memory if unset.", low=2**20, is_size=True, group="Engine"
     )
@@ -154,6 +164,11 @@ class Settings:
     def __post_init__(self) -> None:
         for option in OPTIONS.values():
             object.__setattr__(self, option.name, check(option, getattr(self, option.name), option.name))
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The chosen names without the `*`, which is none."""
+        return tuple(name for name in self.served_model_name if name != ANY_MODEL)
 
 
 def _option(name: str, hint: Any, default: Any, metadata: Mapping[str, Any]) -> Option:
@@ -271,8 +286,8 @@ def check(option: Option, value: Any, place: str) -> Value:
         return None
     if option.kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    if option.kind is tuple and isinstance(value, list):
-        value = tuple(value)
+    if option.kind is tuple and isinstance(value, list | str):
+        value = (value,) if isinstance(value, str) else tuple(value)
     if not _fits(option, value):
         raise _wrong(option, value, place)
     return value  # type: ignore[no-any-return]

@@ -18,7 +18,7 @@ from twostroke.errors import ModelError
 
 def test_the_curl_of_the_ready_line_is_a_request_that_works() -> None:
     with serving(service()) as url:
-        lines = serve.ready("echo", url, False, 1.0).split("\n")
+        lines = serve.ready(["echo"], url, False, 1.0).split("\n")
         command = "\n".join(lines[2:4])
         assert command.startswith("curl http")
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, check=True)
@@ -27,7 +27,7 @@ def test_the_curl_of_the_ready_line_is_a_request_that_works() -> None:
 
 def test_the_python_of_the_ready_line_works() -> None:
     with serving(service(keys=("sesame",))) as url:
-        text = serve.ready("echo", url, True, 1.0)
+        text = serve.ready(["echo"], url, True, 1.0)
         code = text[text.index("import os") :]
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -41,15 +41,21 @@ def test_the_python_of_the_ready_line_works() -> None:
 
 
 def test_the_ready_line_says_what_kv_memory_each_model_was_given() -> None:
-    line = serve.ready("m", "http://x", False, 1.0, {"target": 256 * 2**20, "draft": 96 * 2**20}).splitlines()[0]
+    line = serve.ready(["m"], "http://x", False, 1.0, {"target": 256 * 2**20, "draft": 96 * 2**20}).splitlines()[0]
     assert "; 256 MiB of KV for the target model; 96 MiB of KV for the draft model;" in line
-    assert "KV" not in serve.ready("m", "http://x", False, 1.0)
+    assert "KV" not in serve.ready(["m"], "http://x", False, 1.0)
+
+
+def test_the_context_and_why_it_is_that_long_and_further_names_are_said() -> None:
+    lines = serve.ready(["m", "other", "*"], "http://x", False, 1.0, {}, "64 tokens (the model's own)").splitlines()
+    assert lines[1:3] == ["context: 64 tokens (the model's own)", "also answers to: other, any name (*)"]
+    assert '"model": "m"' in lines[5]
 
 
 def test_a_key_is_asked_for_and_never_printed() -> None:
-    text = serve.ready("m", "http://x", True, 1.0)
+    text = serve.ready(["m"], "http://x", True, 1.0)
     assert "Bearer $TWOSTROKE_API_KEY" in text
-    assert "Bearer" not in serve.ready("m", "http://x", False, 1.0)
+    assert "Bearer" not in serve.ready(["m"], "http://x", False, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from twostroke.assemble.judge import judge
+from twostroke.assemble.memory import positions_held
 from twostroke.catalog import resolve
 from twostroke.config import Settings
 from twostroke.errors import ConfigError
@@ -18,7 +19,6 @@ from twostroke.text.codec import Codec
 from twostroke.text.template import ChatTemplate
 from twostroke.text.tokenizer import Tokenizer
 
-DEFAULT_CONTEXT = 8192  # positions, where nothing was chosen and the model allows them
 SHORTLIST = 32_768  # tokens a draft model can say: the frequent ones (docs/speculation.md has the coverage)
 Progress = Callable[[str, int, int], None]  # what is going on, bytes done, bytes in all
 
@@ -52,7 +52,7 @@ def open_model(settings: Settings, progress: Progress = quiet) -> Model:
     if settings.draft is None:
         return model
     draft = _open(settings.draft, settings, progress, model)
-    return replace(model, name=settings.served_model_name or model.name, draft=draft)
+    return replace(model, draft=draft)
 
 
 def open_codec(settings: Settings, progress: Progress = quiet) -> Codec:
@@ -73,8 +73,10 @@ def _open(spec: str, settings: Settings, progress: Progress, target: Model | Non
     weights = load_weights(
         file, config, context, lambda done, total: progress("loading", done, total), SHORTLIST if target else None
     )
-    name = (None if target else settings.served_model_name) or _name(spec, path)
-    return Model(name, path, content_version(path, config), config, weights, codec, context)
+    names = () if target else settings.model_names
+    return Model(
+        names[0] if names else _name(spec, path), path, content_version(path, config), config, weights, codec, context
+    )
 
 
 def _same_vocabulary(target: Model, draft: Codec, path: Path) -> None:
@@ -100,10 +102,11 @@ def _name(spec: str, path: Path) -> str:
 
 
 def _context(settings: Settings, config: ModelConfig) -> int:
+    """Positions at most: the blocks of an engine's KV memory bound them further."""
     if settings.context == 0:
         return config.context
     if settings.context is None:
-        return min(config.context, DEFAULT_CONTEXT)
+        return min(config.context, positions_held(config, settings))
     if settings.context > config.context:
         raise ConfigError(
             f"context is {settings.context}, and the model was trained for {config.context} positions; "

@@ -108,6 +108,7 @@ class Service:
     text: Text
     models: Sequence[str]  # names clients may use, the preferred one first
     context: int  # tokens a prompt and its answer may span
+    context_reason: str = ""  # how many that are and why, in words
     settings: Settings = field(default_factory=Settings)
     tenants: Tenants = field(default_factory=Tenants)
     kv_bytes: Mapping[str, int] = field(default_factory=dict)  # KV memory by group

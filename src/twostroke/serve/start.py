@@ -1,4 +1,4 @@
-"""From settings to a service: the model opened, the engine assembled, the accounts and the door attached."""
+"""From settings to a service: the model opened, the engine assembled, with accounts and metrics attached."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from twostroke.assemble import assemble, open_model
-from twostroke.config import Settings
+from twostroke.assemble.memory import context_line
+from twostroke.config import ANY_MODEL, Settings
 from twostroke.observe.log import log_finished
 from twostroke.observe.prometheus import Metrics
 from twostroke.serve.host import Host
@@ -24,8 +25,9 @@ def start(settings: Settings, progress: Callable[[str, int, int], None], version
     return Service(
         host=Host(parts.engine, parts.delivery, max_queue=settings.max_queue, accept=parts.accounts.accept),
         text=model.codec,
-        models=(model.name,),
+        models=served(model.name, settings),
         context=parts.engine.context,
+        context_reason=context_line(model, settings, parts.engine.context, parts.kv_bytes["target"]),
         settings=settings,
         tenants=Tenants(settings.api_key),
         kv_bytes=parts.kv_bytes,
@@ -35,3 +37,9 @@ def start(settings: Settings, progress: Callable[[str, int, int], None], version
         created=int(time.time()),
         version=version,
     )
+
+
+def served(own: str, settings: Settings) -> tuple[str, ...]:
+    """The names clients may use: those that were chosen or the model's own, then `*` where any other is taken too."""
+    names = dict.fromkeys(settings.model_names or (own,))
+    return (*names, ANY_MODEL) if ANY_MODEL in settings.served_model_name else tuple(names)
