@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from tests.serve.scripted import END, ByteText, service
+from tests.serve.scripted import END, ByteStream, ByteText, service
 from twostroke.serve import anthropic
 from twostroke.serve.fields import Fields
 from twostroke.serve.service import Service
@@ -28,6 +28,22 @@ ASK = {"model": "echo", "max_tokens": 64, "messages": [{"role": "user", "content
 TOOL = {"name": "look", "description": "Looks.", "input_schema": {"type": "object", "properties": {}}}
 
 
+def joined(pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """Neighbours of one kind as one piece."""
+    found: list[Piece] = []
+    for piece in pieces:
+        match found[-1:], piece:
+            case [Words(before)], Words(text):
+                found[-1] = Words(before + text)
+            case [Thought(before)], Thought(text):
+                found[-1] = Thought(before + text)
+            case [CallArguments(index, before)], CallArguments(_, text):
+                found[-1] = CallArguments(index, before + text)
+            case _:
+                found.append(piece)
+    return found
+
+
 class MarkedReader:
     """Every character is certain at once."""
 
@@ -35,7 +51,7 @@ class MarkedReader:
         self._kind, self._name, self._calls = "words", "", 0
 
     def feed(self, text: str) -> Sequence[Piece]:
-        return [piece for character in text for piece in self._one(character)]
+        return joined([piece for character in text for piece in self._one(character)])
 
     def _one(self, character: str) -> Sequence[Piece]:
         if character == "\x03":
@@ -59,6 +75,18 @@ class MarkedReader:
         return [CallEnd(self._calls - 1)] if self._kind == "arguments" else []
 
 
+class HitStream(ByteStream):
+    """Tells which stop string ended the answer."""
+
+    hit: str | None = None
+
+    def feed(self, tokens: Sequence[int]) -> str:
+        text = super().feed(tokens)
+        if self._over and self.hit is None:
+            self.hit = self._stops[0]
+        return text
+
+
 class PlainText(ByteText):
     """Bytes of everything a conversation says, one part after another."""
 
@@ -73,6 +101,9 @@ class PlainText(ByteText):
             ids += text.encode()
             parts.append(PartEnd(len(ids), path, ttl_s))
         return Prompt((*ids, 10), tuple(parts))
+
+    def stream(self, stops: Sequence[str]) -> HitStream:
+        return HitStream(stops)
 
     def remember(
         self, namespace: str, words: str, thoughts: str, calls: Sequence[ToolCall], tokens: Sequence[int]
