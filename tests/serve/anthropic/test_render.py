@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,18 @@ def test_an_answer_without_an_account_still_adds_up() -> None:
     submission = parsed()
     message = whole(submission, [Delta(0, tokens("a")), Done(0, FinishReason.STOP, None)])
     assert (message["usage"]["input_tokens"], message["phases"]) == (6, None)
+
+
+def test_message_start_counts_what_was_reused_where_the_first_event_tells() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Telling(Delta):
+        cached: int | None = None
+
+    submission = parsed(stream=True, cache_control=HOUR)
+    for first, expected in ((Delta(0, tokens("a")), (6, 0, 0)), (Telling(0, tokens("a"), cached=2), (1, 3, 2))):
+        counts = payloads(streamed(submission, [first, done(submission, tokens("a"), cached=2)]))[0]["message"]["usage"]
+        found = [counts[f"{name}input_tokens"] for name in ("", "cache_creation_", "cache_read_")]
+        assert tuple(found) == expected
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -44,7 +44,7 @@ class MessageWriter:
         """The events of the blocks that grow.  Raises `TwostrokeError` where the answer did not come to its end."""
         if isinstance(event, Delta):
             pieces, _ = self._choice.grow(event)
-            cached: int | None = getattr(event, "cached", None)
+            cached: int | None = getattr(event, "cached", None)  # told with the first tokens, or with the end only
         else:
             pieces = self._choice.end(event)
             cached = event.phases.prefill.cached_tokens if event.phases else None
