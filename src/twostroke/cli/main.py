@@ -45,7 +45,7 @@ def start(
 @app.command()
 @with_settings("Model", "Server", *ENGINE, model="optional")
 def serve(settings: Settings) -> None:
-    """Serve a model over HTTP, as OpenAI's API does."""
+    """Serve a model over HTTP, as the APIs of OpenAI and Anthropic do."""
     from twostroke.cli.serve import serve
 
     serve(settings)
@@ -138,6 +138,34 @@ def shortlist(
     from twostroke.cli.shortlist import measured, shown
 
     print(shown(measured(settings, files or [], size), as_json=as_json))
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def launch(
+    client: Annotated[str, typer.Argument(metavar="claude|codex|opencode|aider", help="The coding agent.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]", help="Passed to the agent as they are.", show_default=False)
+    ] = None,
+    url: Annotated[str, typer.Option(help="Where the server is.")] = "http://127.0.0.1:8000",
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A served name; the preferred one if left out.")
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The server's key; TWOSTROKE_API_KEY if left out.")
+    ] = None,
+    printed: Annotated[bool, typer.Option("--print", help="Print the command in place of running it.")] = False,
+) -> None:
+    """Run a coding agent against a running server.  Options come before the agent's name."""
+    from twostroke.cli.launch import client_of, find, run, shown
+
+    agent = client_of(client)
+    key = api_key or os.environ.get("TWOSTROKE_API_KEY", "").partition(",")[0] or None
+    target = find(url, key, model)
+    plan = agent.launch(target)
+    if printed:
+        print(shown(agent, plan, target.key, arguments or []))
+    else:
+        run(agent, plan, arguments or [])
 
 
 @app.command()
