@@ -67,6 +67,7 @@ class ToolChoice:
     mode: Literal["auto", "none", "required"] = "auto"
     name: str | None = None  # with "required"
     parallel: bool = True  # more than one call per answer
+    allowed: tuple[str, ...] | None = None  # the tools that may be called; the others only stand in the prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +86,5 @@ class Conversation:
         """The tools this answer may call."""
         if self.choice.mode == "none":
             return ()
-        return tuple(tool for tool in self.tools if self.choice.name in (None, tool.name))
+        named = (tool for tool in self.tools if self.choice.name in (None, tool.name))
+        return tuple(tool for tool in named if self.choice.allowed is None or tool.name in self.choice.allowed)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from twostroke.errors import InvalidParameter
+from twostroke.text.conversation import Message, Tool
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")  # a template may write one into a token's name
 
@@ -82,3 +84,39 @@ def _parsed(arguments: object) -> object:
     except ValueError:
         return arguments
     return parsed if isinstance(parsed, dict) else arguments
+
+
+def template_message(message: Message) -> dict[str, Any]:
+    """The message as templates expect it; what it does not have is absent."""
+    plain: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.reasoning:
+        plain["reasoning_content"] = message.reasoning
+    if message.calls:
+        plain["tool_calls"] = [
+            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": _parsed(c.arguments)}}
+            for c in message.calls
+        ]
+    named = {"tool_call_id": message.call_id, "name": message.name}
+    return plain | {key: value for key, value in named.items() if value is not None}
+
+
+def template_tool(tool: Tool) -> dict[str, Any]:
+    """The tool as templates expect it, its keys in OpenAI's order, those that were not sent absent."""
+    given = {"description": tool.description, "parameters": tool.parameters}
+    return {
+        "type": "function",
+        "function": {"name": tool.name} | {key: value for key, value in given.items() if value is not None},
+    }
+
+
+def check_calls(messages: Sequence[Message]) -> None:
+    """Raises `InvalidParameter` for a tool's result without a call before it."""
+    known: set[str] = set()
+    for message in messages:
+        known |= {call.id for call in message.calls}
+        if message.role == "tool" and message.call_id not in known:
+            raise InvalidParameter(
+                f"{message.path} is the result of the call {message.call_id!r}, which no message before it made; "
+                "send the assistant's message with that call first",
+                param=message.path,
+            )
