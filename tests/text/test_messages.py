@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from twostroke.errors import InvalidParameter
-from twostroke.text.messages import ROLES, plain_messages
+from twostroke.text.conversation import Message, Part, Tool, ToolCall
+from twostroke.text.messages import (
+    ROLES,
+    check_calls,
+    late_systems_as_users,
+    plain_messages,
+    read_messages,
+    takes_late_systems,
+    template_message,
+    template_tool,
+)
+from twostroke.text.template import CHATML, ChatTemplate
 
 
 def plain(**message: Any) -> dict[str, object]:
@@ -85,3 +96,105 @@ def test_the_path_counts_messages() -> None:
 def test_no_messages_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="messages is empty"):
         plain_messages([])
+
+
+def says(role: Any, text: str = "", **fields: Any) -> Message:
+    return Message(role, (Part(text),) if text else (), **fields)
+
+
+CALLS = says("assistant", calls=(ToolCall("c1", "f", '{"b": 1, "a": [2]}'),), path="messages[1]")
+RESULT = says("tool", "2", call_id="c1", path="messages[2]")
+
+
+def test_a_message_is_rendered_with_what_it_has_and_nothing_else() -> None:
+    assert template_message(says("user", "a")) == {"role": "user", "content": "a"}
+    assert template_message(says("assistant", "b", reasoning="hm")) == {
+        "role": "assistant",
+        "content": "b",
+        "reasoning_content": "hm",
+    }
+    function = {"name": "f", "arguments": {"b": 1, "a": [2]}}
+    assert template_message(CALLS)["tool_calls"] == [{"id": "c1", "type": "function", "function": function}]
+    assert template_message(RESULT) == {"role": "tool", "content": "2", "tool_call_id": "c1"}
+
+
+def test_a_tool_is_rendered_in_the_order_sent_and_nothing_is_added() -> None:
+    parameters = {"type": "object", "properties": {"z": {}, "a": {}}, "required": []}
+    function = template_tool(Tool("f", "d", parameters))["function"]
+    assert list(function) == ["name", "description", "parameters"]
+    assert list(function["parameters"]["properties"]) == ["z", "a"]
+    assert template_tool(Tool("f")) == {"type": "function", "function": {"name": "f"}}
+
+
+def test_messages_in_openais_form_become_values() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}
+    system, assistant, tool = read_messages(
+        [
+            {"role": "developer", "content": [{"type": "text", "text": "be"}, {"type": "text", "text": "kind"}]},
+            {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call]},
+            {"role": "tool", "content": "2", "tool_call_id": "c1"},
+        ]
+    )
+    assert (system.role, system.text, system.path) == ("system", "be\nkind", "messages[0]")
+    assert (assistant.parts, assistant.reasoning) == ((), "hm")
+    assert assistant.calls == (ToolCall("c1", "f", '{"a": 1}'),)
+    assert (tool.role, tool.call_id) == ("tool", "c1")
+
+
+@pytest.mark.parametrize("call", ["x", {"name": "f"}, {"function": {"arguments": "{}"}}])
+def test_a_call_without_a_name_is_refused(call: object) -> None:
+    with pytest.raises(InvalidParameter, match="name and arguments") as caught:
+        read_messages([{"role": "assistant", "tool_calls": [call]}])
+    assert caught.value.param == "messages[0].tool_calls[0]"
+
+
+def test_results_belong_to_earlier_calls() -> None:
+    check_calls([CALLS, RESULT])
+    check_calls([CALLS, says("system", "reminder"), RESULT], results_required=True)
+    for messages in ([RESULT], [RESULT, CALLS]):
+        with pytest.raises(InvalidParameter, match="'c1'.*no message before it made") as caught:
+            check_calls(messages)
+        assert caught.value.param == "messages[2]"
+
+
+def test_a_call_without_a_result_is_refused_where_results_are_required() -> None:
+    for messages in ([CALLS], [CALLS, says("user", "go on"), RESULT]):
+        check_calls(messages)
+        with pytest.raises(InvalidParameter, match="'c1', which has no result") as caught:
+            check_calls(messages, results_required=True)
+        assert caught.value.param == "messages[1].tool_calls[0]"
+
+
+@pytest.mark.parametrize("arguments", ["", "[1]", '"text"', '{"a": '])
+def test_arguments_that_are_no_json_object_are_refused_with_their_path(arguments: str) -> None:
+    message = says("assistant", calls=(ToolCall("c1", "f", arguments),), path="messages[4]")
+    with pytest.raises(InvalidParameter, match="JSON text of an object") as caught:
+        check_calls([message])
+    assert caught.value.param == "messages[4].tool_calls[0].function.arguments"
+
+
+def test_a_template_shows_whether_it_takes_late_system_messages() -> None:
+    first_only = (
+        "{% for m in messages %}{% if m.role != 'system' or loop.first %}{{ m.content }}{% endif %}{% endfor %}"
+    )
+    refuses = "{% for m in messages[1:] %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}{% endfor %}"
+    wanted = {CHATML: True, first_only: False, refuses: False}
+    for source, takes in wanted.items():
+        template = ChatTemplate(source)
+        assert takes_late_systems(lambda messages, template=template: template.render(messages).text) is takes
+
+
+def test_late_system_messages_speak_as_users_and_turns_alternate() -> None:
+    messages = [says("system", "s"), says("user", "a"), says("system", "b"), says("user", "c"), says("assistant", "d")]
+    found = late_systems_as_users([*messages, says("system", "e")])
+    assert [(message.role, message.text) for message in found] == [
+        ("system", "s"),
+        ("user", "a\nb\nc"),
+        ("assistant", "d"),
+        ("user", "e"),
+    ]
+
+
+def test_messages_without_late_systems_stay_as_they_are() -> None:
+    messages = (says("system", "s"), says("user", "a"), says("user", "b"), says("assistant", "d"))
+    assert late_systems_as_users(messages) == messages

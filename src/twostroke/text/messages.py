@@ -1,4 +1,4 @@
-"""Conversations in OpenAI's form, judged and made plain for a chat template.
+"""Conversations and tools as chat templates expect them, judged before they get there.
 
 Templates expect content as one string, absent fields absent, and tool arguments as objects.  Invariant: what comes out
 holds nothing the caller did not send; what cannot be made plain is refused with its path.  Knows nothing about
@@ -8,13 +8,15 @@ templates or tokens.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from twostroke.errors import InvalidParameter
-from twostroke.text.conversation import Message, Tool
+from twostroke.text.conversation import Message, Part, Role, Tool, ToolCall
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")  # a template may write one into a token's name
+_SAME_ROLES: Mapping[str, Role] = {"developer": "system", "function": "tool"}
 
 
 def plain_messages(messages: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
@@ -109,14 +111,108 @@ def template_tool(tool: Tool) -> dict[str, Any]:
     }
 
 
-def check_calls(messages: Sequence[Message]) -> None:
-    """Raises `InvalidParameter` for a tool's result without a call before it."""
+def read_messages(messages: Sequence[Mapping[str, object]]) -> tuple[Message, ...]:
+    """Messages in OpenAI's form as values; developers speak as the system does, functions as tools.
+
+    Raises:
+        InvalidParameter: as `plain_messages`, or a call lacks its name or its arguments.
+    """
+    return tuple(_read(plain, f"messages[{i}]") for i, plain in enumerate(plain_messages(messages)))
+
+
+def _read(plain: Mapping[str, Any], path: str) -> Message:
+    role = _SAME_ROLES.get(plain["role"], plain["role"])
+    text = plain["content"]
+    return Message(
+        role,
+        (Part(text, f"{path}.content"),) if text else (),
+        reasoning=plain.get("reasoning_content", ""),
+        calls=tuple(_read_call(call, f"{path}.tool_calls[{i}]") for i, call in enumerate(plain.get("tool_calls", ()))),
+        call_id=plain.get("tool_call_id"),
+        name=plain.get("name"),
+        path=path,
+    )
+
+
+def _read_call(call: object, path: str) -> ToolCall:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if not isinstance(call, Mapping) or not isinstance(function, Mapping) or not isinstance(name, str):
+        raise InvalidParameter(f"{path} must have a function with name and arguments", param=path)
+    arguments = function.get("arguments", {})
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(str(call.get("id", "")), name, text)
+
+
+def check_calls(messages: Sequence[Message], *, results_required: bool = False) -> None:
+    """Judge that calls and their results belong together.
+
+    Raises:
+        InvalidParameter: a result answers a call that no earlier message made, a call's arguments are no JSON object,
+            or, with `results_required`, a call has no result before the next message of another kind.
+    """
     known: set[str] = set()
+    open_calls: dict[str, str] = {}  # paths by id
     for message in messages:
-        known |= {call.id for call in message.calls}
-        if message.role == "tool" and message.call_id not in known:
-            raise InvalidParameter(
-                f"{message.path} is the result of the call {message.call_id!r}, which no message before it made; "
-                "send the assistant's message with that call first",
-                param=message.path,
-            )
+        if message.role == "tool":
+            _check_result(message, known)
+            open_calls.pop(message.call_id or "", None)
+        elif message.role != "system" and results_required:
+            _check_answered(open_calls)
+        for index, call in enumerate(message.calls):
+            path = f"{message.path}.tool_calls[{index}]"
+            _check_arguments(call, path)
+            known.add(call.id)
+            open_calls[call.id] = path
+    if results_required:
+        _check_answered(open_calls)
+
+
+def _check_result(message: Message, known: Collection[str]) -> None:
+    if message.call_id not in known:
+        raise InvalidParameter(
+            f"{message.path} is the result of the call {message.call_id!r}, which no message before it made; "
+            "send the assistant's message with that call first",
+            param=message.path,
+        )
+
+
+def _check_answered(open_calls: Mapping[str, str]) -> None:
+    for own, path in open_calls.items():
+        raise InvalidParameter(f"{path} is the call {own!r}, which has no result; send its result next", param=path)
+
+
+def _check_arguments(call: ToolCall, path: str) -> None:
+    if not isinstance(_parsed(call.arguments), dict):
+        path = f"{path}.function.arguments"
+        raise InvalidParameter(f"{path} is {call.arguments[:60]!r}; send the JSON text of an object", param=path)
+
+
+def takes_late_systems(render: Callable[[list[dict[str, Any]]], str]) -> bool:
+    """Whether a template writes system messages that stand between the others; `render` runs it."""
+    roles: tuple[Role, ...] = ("system", "user", "assistant", "system", "user")
+    try:
+        text = render([{"role": role, "content": f"probe {index}"} for index, role in enumerate(roles)])
+    except InvalidParameter:
+        return False
+    return "probe 3" in text
+
+
+def late_systems_as_users(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages for a template that takes a system message in the first place only.
+
+    A later one speaks as the user where it stands, so that a conversation's beginning stays as it was; user messages
+    that then meet become one, since such templates want turns to alternate.
+    """
+    found: list[Message] = []
+    for index, message in enumerate(messages):
+        late = index > 0 and message.role == "system"
+        spoken = replace(message, role="user") if late else message
+        meets = (
+            bool(found) and found[-1].role == spoken.role == "user" and (late or messages[index - 1].role == "system")
+        )
+        if meets:
+            found[-1] = replace(found[-1], parts=(*found[-1].parts, *spoken.parts))
+        else:
+            found.append(spoken)
+    return tuple(found)
