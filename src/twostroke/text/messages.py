@@ -208,10 +208,8 @@ def late_systems_as_users(messages: Sequence[Message]) -> tuple[Message, ...]:
     for index, message in enumerate(messages):
         late = index > 0 and message.role == "system"
         spoken = replace(message, role="user") if late else message
-        meets = (
-            bool(found) and found[-1].role == spoken.role == "user" and (late or messages[index - 1].role == "system")
-        )
-        if meets:
+        beside = late or (index > 1 and messages[index - 1].role == "system")
+        if beside and spoken.role == found[-1].role == "user":
             found[-1] = replace(found[-1], parts=(*found[-1].parts, *spoken.parts))
         else:
             found.append(spoken)
