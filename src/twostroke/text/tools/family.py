@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from twostroke.text.conversation import Tool
 from twostroke.text.pieces import Piece, Reader, Words
+from twostroke.text.tools.parameters import schema_of
 from twostroke.text.tools.scan import ScriptReader, Source, Steps
 
 
@@ -18,7 +20,8 @@ class Family:
     """`script` reads an answer; `opening` and `closing` stand around the arguments of a call of the tool named.
 
     `trigger` is what only a call begins with, "" where nothing announces one.  `shown` are special tokens that calls
-    are written with: a reader must be given their names as text.
+    are written with: a reader must be given their names as text.  `arguments` says what stands between opening and
+    closing: a JSON schema, a Lark grammar, or None where no grammar is known.
     """
 
     name: str
@@ -28,6 +31,7 @@ class Family:
     trigger: str
     separator: str = ""
     shown: frozenset[str] = frozenset()
+    arguments: Callable[[Tool], Mapping[str, Any] | str] | None = schema_of
 
     def reader(self, tools: Sequence[Tool]) -> Reader:
         """Reads an answer that may call `tools`; without any, everything is words."""

@@ -76,7 +76,7 @@ class Markers:
     def family(self, name: str) -> Family:
         """The family that writes so."""
         shown = frozenset({self.begin, self.end, self.quote})
-        return Family(name, self.script, self.opening, self.end, self.begin, shown=shown)
+        return Family(name, self.script, self.opening, self.end, self.begin, shown=shown, arguments=None)
 
 
 def as_json(body: str, quote: str) -> str | None:

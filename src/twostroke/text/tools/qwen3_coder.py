@@ -22,6 +22,7 @@ from typing import Any
 from twostroke.text.conversation import Tool
 from twostroke.text.pieces import CallArguments, CallEnd
 from twostroke.text.tools.family import Family
+from twostroke.text.tools.parameters import kinds_of, properties_of, schema_of
 from twostroke.text.tools.scan import (
     Source,
     Steps,
@@ -59,7 +60,7 @@ def _call(source: Source, tools: Mapping[str, Tool], tagged: bool) -> Steps[bool
         source.at = start
         return False
     index = yield from begin_call(source, name)
-    yield from _arguments(source, index, _properties(tools[name]))
+    yield from _arguments(source, index, properties_of(tools[name]))
     yield from space(source)
     yield from literal(source, CLOSE)
     yield from after_call(source)
@@ -137,31 +138,12 @@ def typed(value: str, schema: Any) -> str:
     return plain
 
 
-def kinds_of(schema: Any) -> frozenset[str]:
-    """The types that a schema takes; "string" alone where it says nothing."""
-    if not isinstance(schema, Mapping):
-        return frozenset({"string"})
-    if "enum" in schema or "const" in schema:
-        values = schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]
-        return frozenset("string" if isinstance(value, str) else "other" for value in values)
-    choices = [each for word in ("anyOf", "oneOf") for each in schema.get(word) or ()]
-    if choices:
-        return frozenset[str]().union(*map(kinds_of, choices))
-    kind = schema.get("type", "object" if "properties" in schema else "other" if "$ref" in schema else "string")
-    return frozenset(kind) if isinstance(kind, list) else frozenset({kind})
-
-
 def _refuse(name: str) -> None:
     raise ValueError(name)
 
 
-def _json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _properties(tool: Tool) -> Mapping[str, Any]:
-    found = (tool.parameters or {}).get("properties")
-    return found if isinstance(found, Mapping) else {}
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def opening(name: str) -> str:
@@ -169,4 +151,29 @@ def opening(name: str) -> str:
     return f"{OPEN}\n{FUNCTION}{name}>\n"
 
 
-QWEN3_CODER = Family("qwen3_coder", script, opening, f"{FUNCTION_END}\n{CLOSE}", OPEN, "\n")
+def elements(tool: Tool) -> str:
+    """A Lark grammar of a call's parameters in the order of the schema, those that are not required left out or not.
+
+    Raises `InvalidParameter` where the tool has no schema.
+    """
+    schema = schema_of(tool)
+    properties, required = properties_of(tool), schema.get("required", ())
+    definitions = {word: schema[word] for word in ("$defs", "definitions") if word in schema}
+    order = " ".join(f"p{i}" + ("" if key in required else "?") for i, key in enumerate(properties))
+    rules = [_element(i, key, each, definitions) for i, (key, each) in enumerate(properties.items())]
+    text = f'text[suffix="\\n{PARAMETER_END}\\n"]: /(?s:.*)/'
+    return "\n".join((f"start: {order}" if order else 'start: ""', *rules, text))
+
+
+def _element(index: int, key: str, schema: Any, definitions: Mapping[str, Any]) -> str:
+    """One parameter; a text is anything up to its end, a choice of texts is one of them, all else is JSON."""
+    begin, end = _json(f"{PARAMETER}{key}>\n"), _json(f"\n{PARAMETER_END}\n")
+    values = schema.get("enum", ()) if isinstance(schema, Mapping) else ()
+    if values and all(isinstance(value, str) for value in values):
+        return f"p{index}: {begin} ({' | '.join(map(_json, values))}) {end}"
+    if "string" in kinds_of(schema):
+        return f"p{index}: {begin} text"
+    return f"p{index}: {begin} v{index} {end}\nv{index}: %json {_json({**definitions, **schema})}"
+
+
+QWEN3_CODER = Family("qwen3_coder", script, opening, f"{FUNCTION_END}\n{CLOSE}", OPEN, "\n", arguments=elements)
