@@ -42,7 +42,7 @@ class Root(Node):
 class Entry(Node):
     """One named block: `text` is its `size` own tokens and the lookahead tokens after them."""
 
-    __slots__ = ("block", "depth", "parent", "size", "text", "used", "uses")
+    __slots__ = ("block", "depth", "parent", "size", "text", "until_s", "used", "used_s", "uses")
 
     def __init__(self, key: bytes, parent: Node, text: Text, size: int, block: int) -> None:
         super().__init__(key)
@@ -52,6 +52,8 @@ class Entry(Node):
         self.block = block
         self.depth: int = parent.depth + 1 if isinstance(parent, Entry) else 0
         self.used = 0  # when it was last matched or released, in ticks of its space
+        self.used_s = 0.0  # the same, by the clock of whoever uses the space
+        self.until_s = 0.0  # how long somebody wishes it to stay, by that clock
         self.uses = 0  # how often it was matched
 
 

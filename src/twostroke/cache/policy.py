@@ -14,7 +14,8 @@ from twostroke.cache.index import Entry
 
 
 class Policy(Protocol):
-    """Orders idle leaves.  Called once each time a block becomes one; reads `used`, `uses`, `depth` and `size`."""
+    """Orders idle leaves.  Called once each time a block becomes one; reads `used`, `used_s`,
+    `until_s`, `uses`, `depth` and `size`."""
 
     def key(self, entry: Entry) -> Any:
         """A sortable value; the smallest is evicted first."""
@@ -22,10 +23,13 @@ class Policy(Protocol):
 
 
 class LeastRecentlyUsed:
-    """The block that was matched or released longest ago goes first."""
+    """The block that was matched or released longest ago goes first.
 
-    def key(self, entry: Entry) -> int:
-        return entry.used
+    One that somebody wishes to stay counts as used at the end of that time: a wish orders, and reserves nothing.
+    """
+
+    def key(self, entry: Entry) -> tuple[float, int]:
+        return max(entry.used_s, entry.until_s), entry.used
 
 
 class EvictionQueue:

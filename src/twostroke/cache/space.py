@@ -15,7 +15,7 @@ from twostroke.cache.keys import Group, Keys
 from twostroke.cache.lookup import Found, find, resume
 from twostroke.cache.policy import EvictionQueue, LeastRecentlyUsed, Policy
 from twostroke.cache.pool import BlockPool
-from twostroke.cache.table import Store, Table
+from twostroke.cache.table import Lifetimes, Store, Table
 from twostroke.types import Copy
 
 __all__ = ["GroupSpace", "KVSpace", "Store", "Table"]
@@ -40,6 +40,7 @@ class GroupSpace:
         self._tables: dict[int, Table] = {}
         self._gone: dict[bytes, None] = {}  # keys of evicted blocks, oldest first, boundedly many
         self._tick = 0
+        self.now_s = 0.0  # the time of what happens next, by the clock of whoever uses the space
 
     # -- sizes, in positions unless the name says blocks ------------------------------------------------------------
 
@@ -64,28 +65,40 @@ class GroupSpace:
 
     # -- match ----------------------------------------------------------------------------------------------------
 
-    def match(self, tokens: Sequence[int], namespace: str, caching: bool = True) -> Table:
+    def match(
+        self,
+        tokens: Sequence[int],
+        namespace: str,
+        caching: bool = True,
+        reading: bool = True,
+        retain: Lifetimes = (),
+    ) -> Table:
         """A table that holds the longest known prefix of `tokens`, exact to the token.
 
+        Without `reading` it holds nothing yet, but publishes.  `retain` is how long its leading positions are wished
+        to stay, which the eviction policy may heed.
         A failure inside the cache is counted and is a miss: `miss_reason` "fault", and the table publishes nothing.
         """
         if not (caching and self.caching):
             table = Table(namespace, caching=False, miss_reason="disabled")
+        elif not reading:
+            table = Table(namespace, miss_reason="unread", retain=retain)
         else:
-            table = self._matched(tokens, namespace)
+            table = self._matched(tokens, namespace, retain)
         self._tables[id(table)] = table
         return table
 
-    def _matched(self, tokens: Sequence[int], namespace: str) -> Table:
+    def _matched(self, tokens: Sequence[int], namespace: str, retain: Lifetimes) -> Table:
         try:
             found = find(self.index, tokens, namespace, self.block_size, self._gone)
         except Exception:  # whatever it was, recomputing is right and failing the request is not
             self.faults += 1
             return Table(namespace, caching=False, miss_reason="fault")
-        table = Table(namespace, miss_reason=found.reason)
+        table = Table(namespace, miss_reason=found.reason, retain=retain)
         self._tick += 1
         for entry in found.entries:
             self._hold(entry)
+            self._retain(table, entry, len(table.blocks))
             table.blocks.append(entry.block)
         table.published = len(found.entries)
         table.tail = found.entries[-1] if found.entries else None
@@ -208,8 +221,11 @@ class GroupSpace:
         start = table.published * self.block_size
         text = tuple(tokens[start : start + size + self.group.lookahead])
         parent = table.tail or self.index.root(table.namespace)
-        if size < self.block_size and self.index.longest(parent, text)[0] == len(text):
-            return  # a longer or equal block is known
+        if size < self.block_size:
+            shared, known = self.index.longest(parent, text)
+            if known is not None and shared == len(text):  # a longer or equal block is known
+                self._retain(table, known, table.published)
+                return
         key, entry = self.index.child(parent, text)
         if entry is None:
             entry = Entry(key, parent, text, size, table.blocks[table.published])
@@ -220,6 +236,7 @@ class GroupSpace:
             self.pool.name(entry.block)
         else:
             self._share(table, entry)
+        self._retain(table, entry, table.published)
         if size == self.block_size:
             table.tail = entry
             table.published += 1
@@ -236,7 +253,7 @@ class GroupSpace:
     def _hold(self, entry: Entry) -> None:
         self.pool.hold(entry.block)
         self._queue.discard(entry)
-        entry.used = self._tick
+        self._touch(entry)
         entry.uses += 1
 
     def _drop(self, block: int) -> None:
@@ -244,8 +261,20 @@ class GroupSpace:
             return
         entry = self.index.of_block(block)
         if entry is not None:
-            entry.used = self._tick
+            self._touch(entry)
             self._enqueue(entry)
+
+    def _touch(self, entry: Entry) -> None:
+        entry.used, entry.used_s = self._tick, self.now_s
+
+    def _retain(self, table: Table, entry: Entry, place: int) -> None:
+        """The table's wish for `entry`, which is its block number `place`; of several wishes the longest holds."""
+        until_s = table.until_s(place * self.block_size) if table.retain else 0.0
+        if until_s > entry.until_s:
+            entry.until_s = until_s
+            if entry in self._queue:  # its place among the idle ones is another now
+                self._queue.discard(entry)
+                self._queue.add(entry)
 
     def _enqueue(self, entry: Entry) -> None:
         if not entry.children:

@@ -12,6 +12,9 @@ from twostroke.cache.index import Entry
 from twostroke.cache.keys import Group
 from twostroke.types import Copy
 
+Lifetimes = tuple[tuple[int, float], ...]
+"""So many leading positions are wished to stay until that time, in seconds of the space's clock."""
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
@@ -31,7 +34,8 @@ class Table:
     `cached` positions were reused; the last `copy.tokens` of them exist once `copy` has been made (then call `copied`).
     `miss_reason` says why `cached` is not more: "disabled", "cold" (nothing known starts like this), "diverged" (known
     texts go on differently at position `cached`), "new" (the known text ends at `cached`), "evicted" (it was known),
-    "no_room" (no block to copy the beginning of a known one to), "fault" (the cache failed), or None (it is all there).
+    "no_room" (no block to copy the beginning of a known one to), "fault" (the cache failed), "unread" (the request
+    computes all of its prompt, and only publishes), or None (it is all there).
     """
 
     namespace: str
@@ -42,7 +46,12 @@ class Table:
     miss_reason: str | None = None
     published: int = 0  # leading blocks that are entries of the index
     tail: Entry | None = None  # the last of them
+    retain: Lifetimes = ()  # how long its leading positions are wished to stay
     _ids: tuple[int, ...] | None = field(default=None, repr=False)
+
+    def until_s(self, position: int) -> float:
+        """How long the block that begins at `position` is wished to stay; 0 where nobody said."""
+        return max((until_s for positions, until_s in self.retain if position < positions), default=0.0)
 
     @property
     def ids(self) -> tuple[int, ...]:
