@@ -82,6 +82,15 @@ class Sampling:
     min_tokens: int = 0  # tokens of the answer before which none of `withheld` may be chosen
     withheld: tuple[int, ...] = ()
 
+    @property
+    def penalizes(self) -> bool:
+        """Whether tokens of the prompt or the answer change the logits."""
+        return bool(self.presence_penalty or self.frequency_penalty or self.repetition_penalty != 1.0)
+
+    def reads_history(self, written: int) -> bool:
+        """Whether the choice depends on the tokens before it, other than through the model, after `written` of them."""
+        return self.penalizes or (bool(self.withheld) and written < self.min_tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class Retention:
@@ -129,6 +138,9 @@ class Row:
 
     The last `drafts` of `tokens` are guesses.  `samples` is how many trailing positions to sample after: 0 while a
     prefill chunk stops short of the last known token, else `1 + drafts`.
+
+    `prompt` and `written` are the sequence's prompt and the answer so far, where its sampling reads them: the history
+    of the i-th sample is prompt + written + drafts[:i].  Both are empty where nothing reads them.
     """
 
     sequence: int  # unique for the life of the engine
@@ -140,6 +152,11 @@ class Row:
     sampling: Sampling
     choice: int = 0
     copies: tuple[Copy, ...] = ()
+    prompt: tuple[int, ...] = ()
+    written: tuple[int, ...] = ()
+    grammar: Grammar | None = None  # stands after prompt + written; whoever executes the row asks, never advances
+    scores: tuple[int, ...] = ()  # the known next tokens after the row's first positions, whose logprobs are wanted
+    alternatives: int = 0  # how many to report beside each of `scores`
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +181,8 @@ class Picks:
 
     tokens: tuple[int, ...]
     logprobs: tuple[Logprobs, ...] = ()  # same length as tokens when asked for, else empty
+    scores: tuple[Logprobs, ...] = ()  # of `row.scores`
+    error: str | None = None  # why the row's own grammar failed: its tokens mean nothing, other rows' are right
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +227,8 @@ class SequenceReport:
     logprobs: tuple[Logprobs, ...]
     finished: FinishReason | None
     reason: str  # why nothing was drafted, "" where drafts were verified or none could be
+    scores: tuple[Logprobs, ...] = ()  # of the prompt tokens that this step scored, from the second one on
+    error: str | None = None  # why it failed, where `finished` is ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +321,13 @@ class Phases:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Tokens that a request's choice grew by, as they are committed."""
+    """Tokens that a request's choice grew by, as they are committed; none while only the prompt is scored."""
 
     choice: int
     tokens: tuple[int, ...]
     logprobs: tuple[Logprobs, ...] = ()
+    scores: tuple[Logprobs, ...] = ()  # of prompt tokens, where asked for, from the second one on
+    cached: int | None = None  # prompt tokens reused, with the first tokens of a choice
 
 
 @dataclass(frozen=True, slots=True)

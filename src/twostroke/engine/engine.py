@@ -86,8 +86,18 @@ class Engine:
             raise InvalidParameter(f"max_tokens is {request.max_tokens}; ask for at least 1", param="max_tokens")
         if request.choices < 1:
             raise InvalidParameter(f"choices is {request.choices}; ask for at least 1", param="n")
-        if min(request.prompt) < 0 or max(request.prompt) >= self.vocabulary:
-            raise InvalidParameter(f"the prompt has token ids outside 0 … {self.vocabulary - 1}", param="prompt")
+        self._judge_ids(request.prompt, "prompt")
+        self._judge_ids([token for token, _ in request.sampling.bias], "logit_bias")
+        self._judge_ids(request.sampling.withheld, "stop_token_ids")
+        if not request.sampling.repetition_penalty > 0.0:
+            raise InvalidParameter(
+                f"repetition_penalty is {request.sampling.repetition_penalty}; give a number above 0",
+                param="repetition_penalty",
+            )
+
+    def _judge_ids(self, tokens: Items[int], param: str) -> None:
+        if tokens and (min(tokens) < 0 or max(tokens) >= self.vocabulary):
+            raise InvalidParameter(f"{param} has token ids outside 0 … {self.vocabulary - 1}", param=param)
 
     def abort(self, request: str) -> None:
         """The client went away: every choice of the request ends, and gives back its blocks, at the next step."""
@@ -108,7 +118,7 @@ class Engine:
     def step(self) -> Report:
         """One forward pass and everything around it.  Its tokens are told before anything guesses about the next."""
         started = self.clock()
-        plan = self.scheduler.plan(self.limits)
+        plan = self.scheduler.plan(self.limits, started)
         self._forget((*plan.preempted, *(end.sequence for end in plan.ended)))
         planned = self.clock()
         picks = self._execute(plan.rows)
@@ -126,11 +136,10 @@ class Engine:
             return ()
         try:
             picks = self.runner.execute(rows)
-            shape = [len(pick.tokens) for pick in picks]
-            if shape != [row.samples for row in rows]:
-                raise ValueError(
-                    f"the runner chose {shape} tokens where {[row.samples for row in rows]} were asked for"
-                )
+            shape = [(len(pick.tokens), len(pick.scores)) for pick in picks]
+            wanted = [(row.samples, len(row.scores)) for row in rows]
+            if shape != wanted:
+                raise ValueError(f"the runner chose and scored {shape} tokens where {wanted} were asked for")
         except Exception as error:
             self._fault("runner", error)
             return RunnerFailed(f"the forward pass failed: {error!r}")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from twostroke.cache.keys import Group
-from twostroke.types import Limits, Picks, Proposal, Report, Row, Sampling
+from twostroke.types import Grammar, Limits, Picks, Proposal, Report, Row, Sampling
 
 
 class Runner(Protocol):
@@ -18,7 +18,8 @@ class Runner(Protocol):
     def execute(self, rows: Sequence[Row]) -> Sequence[Picks]:
         """One forward pass over all rows; `len(result[i].tokens) == rows[i].samples`.
 
-        All copies of all rows are made before anything is computed.
+        All copies of all rows are made before anything is computed.  A grammar that fails is told in its row's
+        `Picks.error`; what is raised fails all rows.
         """
         ...
 
@@ -52,6 +53,8 @@ class SequenceView(Protocol):
     def draft_tokens(self) -> int | None: ...
     @property
     def prediction(self) -> Sequence[int]: ...
+    @property
+    def grammar(self) -> Grammar | None: ...  # what the answer must keep to; not to be advanced
 
 
 class Drafter(Protocol):

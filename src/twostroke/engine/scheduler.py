@@ -1,25 +1,28 @@
 """Who computes what in the next step, and what follows from the target's choices.
 
 Every step moves `computed` toward the known tokens and the drafts; the scheduler has no phases and no speculative mode.
-Its order of service: running decodes, drafts within their allowance, prefills in order of admission, then the queue in
-order of arrival.  Memory goes the same way, except that drafts come last and only get what is free: they evict, preempt
-and refuse nothing.  The earliest admitted sequence can always proceed, so nothing deadlocks.  Integers only: no clock,
-no arrays, and no idea of who drafts or why the limits are what they are.
+Its order of service: running decodes, drafts within their allowance, prefills in order of admission, then the queue by
+priority and in order of arrival.  Memory goes the same way, except that drafts come last and only get what is free:
+they evict, preempt and refuse nothing.  The earliest admitted sequence can always proceed, so nothing deadlocks.
+Integers only: no clock (time is handed on to the ledger), no arrays, and no idea of who drafts or why the limits are
+what they are.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
 
 from twostroke.cache.space import GroupSpace
-from twostroke.cache.table import Table
+from twostroke.cache.table import Lifetimes, Table
 from twostroke.engine.sequence import Sequence
 from twostroke.engine.step import Plan, accept, allot
-from twostroke.types import Admission, End, FinishReason, Limits, Picks, Proposal, Row, SequenceReport
+from twostroke.types import Admission, End, FinishReason, Limits, Logprobs, Picks, Proposal, Row, SequenceReport
 
 NOTHING = Proposal(sequence=-1)
+SCORED = 64  # prompt positions that one step may score: each needs logits over the whole vocabulary
 RETRY = 8  # steps after which a sequence that did not fit is tried again although nobody left: others publish, too
 
 
@@ -36,6 +39,7 @@ class Scheduler:
         self._departures = 0  # how often memory was given back by a sequence that left
         self._refused: tuple[int, int] | None = None  # who did not fit, after how many departures …
         self._refused_at = 0  # … and steps
+        self._scorable = 0  # prompt positions that the step being planned may still score
         self._shares: dict[Sequence, int] = {}  # known tokens to compute in the step being planned
         self._drafts: Mapping[int, Proposal] = {}  # proposals for the step being planned or under way
         self._admitted: list[Admission] = []
@@ -59,7 +63,11 @@ class Scheduler:
 
     def add(self, sequence: Sequence) -> None:
         """Queue a sequence.  It must fit when alone: `sequence.limit <= space.capacity`."""
-        self.queue.append(sequence)
+        self._enqueue(sequence)
+
+    def _enqueue(self, sequence: Sequence) -> None:
+        """Lower priorities first; within one in order of arrival, also for those that come back from running."""
+        insort(self.queue, sequence, key=lambda other: (other.priority, other.id))
 
     def abort(self, request: str) -> None:
         """End every choice of a request at the next plan."""
@@ -67,9 +75,14 @@ class Scheduler:
 
     # -- plan ---------------------------------------------------------------------------------------------------------
 
-    def plan(self, limits: Limits) -> Plan:
-        """Choose the rows of the next step, at least one while anything is running or waiting."""
+    def plan(self, limits: Limits, now_s: float = 0.0) -> Plan:
+        """Choose the rows of the next step, at least one while anything is running or waiting.
+
+        `now_s` is the time that the ledger notes for what is used from now on.
+        """
+        self.space.now_s = now_s
         self._steps += 1
+        self._scorable = SCORED
         self._shares, self._drafts = {}, limits.drafts
         self._admitted, self._preempted, self._ended = [], [], []
         self._bury()
@@ -111,11 +124,21 @@ class Scheduler:
 
     def _prefill(self, left: int) -> int:
         for sequence in [sequence for sequence in self.running if sequence.pending > 1]:
-            chunk = min(left, sequence.pending)
+            chunk = self._chunk(sequence, left)
             if chunk and self._fits(sequence, sequence.computed + chunk):
-                self._shares[sequence] = chunk
+                self._share(sequence, chunk)
                 left -= chunk
         return left
+
+    def _chunk(self, sequence: Sequence, left: int) -> int:
+        """Known tokens to compute at once: what is left of the step, and of the positions it may score."""
+        chunk = min(left, sequence.pending)
+        return min(chunk, self._scorable) if sequence.unscored else chunk
+
+    def _share(self, sequence: Sequence, chunk: int) -> None:
+        self._shares[sequence] = chunk
+        if sequence.unscored:
+            self._scorable -= chunk
 
     def _fits(self, sequence: Sequence, end: int) -> bool:
         """Cover `end` positions, preempting those admitted later; a sequence with nobody behind it waits instead."""
@@ -128,10 +151,10 @@ class Scheduler:
         return True
 
     def _preempt(self, sequence: Sequence) -> None:
-        """Release and requeue at the front; what it had computed can be found again until it is evicted."""
+        """Release and requeue; what it had computed can be found again until it is evicted."""
         self._shares.pop(sequence, None)
         self._leave(sequence, None)
-        self.queue.appendleft(sequence)
+        self._enqueue(sequence)
         self._preempted.append(sequence.id)
 
     def _leave(self, sequence: Sequence, reason: FinishReason | None, publish: bool = True) -> None:
@@ -154,23 +177,27 @@ class Scheduler:
         while self.queue and left > 0 and len(self.running) < most and not self._preempted:
             sequence = self.queue[0]
             refused = self._too_large(sequence) and self._steps < self._refused_at + RETRY
-            if refused or self._follows(sequence):
+            if refused or self._follows(sequence) or not self._chunk(sequence, left):
                 return
             table = self._seat(sequence)
             if table is None:
                 self._refused, self._refused_at = (sequence.id, self._departures), self._steps
                 return
             self._start(sequence, table)
-            chunk = min(left, sequence.pending)
+            chunk = self._chunk(sequence, left)
             grown = self.space.grow(table, sequence.computed + chunk)
             assert grown, f"sequence {sequence.id} was admitted without room"
-            self._shares[sequence] = chunk
+            self._share(sequence, chunk)
             left -= chunk
 
     def _follows(self, sequence: Sequence) -> bool:
         """Whether a running one is about to compute a block that this one could then reuse: it waits for that."""
-        return sequence.prefix_cache and any(
-            self._leads(other, other.table, sequence) for other in self.running if other.table and other.pending > 1
+        return (
+            sequence.prefix_cache
+            and not sequence.unscored
+            and any(
+                self._leads(other, other.table, sequence) for other in self.running if other.table and other.pending > 1
+            )
         )
 
     def _leads(self, leader: Sequence, table: Table, sequence: Sequence) -> bool:
@@ -189,7 +216,9 @@ class Scheduler:
 
     def _seat(self, sequence: Sequence) -> Table | None:
         """A table for the whole of what the sequence knows, if it fits beside what the running ones still need."""
-        table = self.space.match(sequence.tokens, sequence.namespace, sequence.prefix_cache)
+        table = self.space.match(
+            sequence.tokens, sequence.namespace, sequence.prefix_cache, not sequence.unscored, _lifetimes(sequence)
+        )
         promised = sum(self._lacks(other, other.table) for other in self.running if other.table)
         if promised + self._lacks(sequence, table) > self.space.obtainable:
             self.space.forgo(table)  # the source of a partial hit is a block more than it needs
@@ -235,16 +264,25 @@ class Scheduler:
             tokens += self._drafts[sequence.id].tokens[:depth]
         self._rows += 1
         sequence.served = self._rows
+        samples = 1 + depth if end == known else 0
+        written = known - sequence.prompt_length
+        reads = bool(samples) and sequence.sampling.reads_history(written)
+        scores = sequence.request.prompt[start + 1 : end + 1] if sequence.unscored else ()
         return Row(
             sequence=sequence.id,
             start=start,
             tokens=tokens,
             drafts=depth,
-            samples=1 + depth if end == known else 0,
+            samples=samples,
             blocks=table.ids,
             sampling=sequence.request.sampling,
             choice=sequence.choice,
             copies=(table.copy,) if table.copy else (),
+            prompt=sequence.request.prompt if reads else (),
+            written=tuple(sequence.tokens[known - written :]) if reads else (),
+            grammar=sequence.grammar if samples else None,
+            scores=scores,
+            alternatives=(sequence.request.prompt_logprobs or 0) if scores else 0,
         )
 
     # -- commit -------------------------------------------------------------------------------------------------------
@@ -261,7 +299,12 @@ class Scheduler:
         assert table is not None
         self.space.copied(table)
         emitted: tuple[int, ...] = ()
-        if row.samples:
+        scored = sequence.scored
+        sequence.scored = max(scored, row.start + len(row.scores)) if row.scores else scored
+        if pick.error is not None:
+            sequence.fail(pick.error)
+            sequence.computed = len(sequence.tokens) - 1
+        elif row.samples:
             kept = accept(row.tokens[len(row.tokens) - row.drafts :], pick.tokens)
             emitted = kept[: sequence.extend(kept)]
             sequence.computed = len(sequence.tokens) - 1  # rejected and dropped positions are simply not counted
@@ -272,9 +315,12 @@ class Scheduler:
         else:
             self.space.trim(table, sequence.computed)
             self.space.publish(table, sequence.tokens, sequence.computed)
-        return self._report(sequence, row, emitted, pick)
+        # After a preemption in the middle of its prompt, positions are scored again, and told once.
+        return self._report(sequence, row, emitted, pick, pick.scores[max(0, scored - row.start) :])
 
-    def _report(self, sequence: Sequence, row: Row, emitted: tuple[int, ...], pick: Picks) -> SequenceReport:
+    def _report(
+        self, sequence: Sequence, row: Row, emitted: tuple[int, ...], pick: Picks, scores: tuple[Logprobs, ...]
+    ) -> SequenceReport:
         proposal = self._drafts.get(sequence.id, NOTHING)
         return SequenceReport(
             sequence=sequence.id,
@@ -291,6 +337,8 @@ class Scheduler:
             logprobs=pick.logprobs[: len(emitted)],
             finished=sequence.finished,
             reason=_undrafted(row, sequence, proposal),
+            scores=scores,
+            error=sequence.error,
         )
 
     def fail(self, error: str) -> tuple[End, ...]:
@@ -317,6 +365,11 @@ class Scheduler:
             assert sequence.table is None, f"sequence {sequence.id} waits and holds blocks"
             assert sequence.computed == 0, f"sequence {sequence.id} waits and has computed"
         assert len({*self.running, *self.queue}) == len(self.running) + len(self.queue), "a sequence is listed twice"
+
+
+def _lifetimes(sequence: Sequence) -> Lifetimes:
+    arrived_s = sequence.request.arrived_s
+    return tuple((wish.tokens, arrived_s + wish.ttl_s) for wish in sequence.request.retain)
 
 
 def _end(sequence: Sequence) -> End:

@@ -10,7 +10,7 @@ from collections.abc import Sequence as Tokens
 from dataclasses import dataclass, field
 
 from twostroke.cache.table import Table
-from twostroke.types import FinishReason, Request, Sampling, StopCondition
+from twostroke.types import FinishReason, Grammar, Request, Sampling, StopCondition
 
 
 @dataclass(eq=False, slots=True)
@@ -30,10 +30,13 @@ class Sequence:
     finished: FinishReason | None = None
     error: str | None = None  # why it failed
     stop: StopCondition | None = field(init=False)
+    grammar: Grammar | None = field(init=False)  # advanced by committed tokens alone, so it survives a preemption
+    scored: int = 0  # prompt positions whose scores were told
 
     def __post_init__(self) -> None:
         self.tokens = list(self.request.prompt)
         self.stop = self.request.stop() if self.request.stop else None
+        self.grammar = self.request.grammar() if self.request.grammar else None
 
     @property
     def prompt_length(self) -> int:
@@ -61,6 +64,18 @@ class Sequence:
     @property
     def prefix_cache(self) -> bool:
         return self.request.prefix_cache
+
+    @property
+    def priority(self) -> int:
+        """Lower is admitted earlier."""
+        return self.request.priority
+
+    @property
+    def unscored(self) -> int:
+        """Prompt positions whose next token is still to be scored; one choice does it for all of them."""
+        if self.request.prompt_logprobs is None or self.choice:
+            return 0
+        return self.prompt_length - 1 - self.scored
 
     @property
     def sampling(self) -> Sampling:
@@ -97,11 +112,27 @@ class Sequence:
         return len(kept)
 
     def _verdict(self, token: int) -> FinishReason | None:
+        if token in self.request.stop_ids:
+            return FinishReason.STOP
         try:
-            stops = token in self.request.stop_ids or (self.stop is not None and self.stop(token))
+            stops = self.stop is not None and self.stop(token)
         except Exception as error:  # the request's own condition: it ends its answer and nobody else's
-            self.error = f"the stop condition failed: {error}"
-            return FinishReason.ERROR
-        if stops:
+            return self.fail(f"the stop condition failed: {error}")
+        try:
+            complete = self.grammar is not None and _advanced(self.grammar, token)
+        except Exception as error:  # likewise
+            return self.fail(f"the grammar failed: {error}")
+        if stops or complete:
             return FinishReason.STOP
         return FinishReason.LENGTH if self.remaining <= 0 else None
+
+    def fail(self, error: str) -> FinishReason:
+        """The answer is over because something of its own failed."""
+        self.error, self.finished = error, FinishReason.ERROR
+        return self.finished
+
+
+def _advanced(grammar: Grammar, token: int) -> bool:
+    """Whether the answer is complete with `token`."""
+    grammar.advance(token)
+    return grammar.finished
