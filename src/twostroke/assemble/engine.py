@@ -26,6 +26,7 @@ from twostroke.observe.phases import Accounts, Finished
 from twostroke.runtime.draft import DRAFT, PACE
 from twostroke.runtime.machine import physical_cores
 from twostroke.runtime.runner import KernelRunner
+from twostroke.speculate.grammar import GrammarDrafts
 from twostroke.speculate.per_request import PerRequest
 
 TARGET = Group("target")
@@ -51,7 +52,10 @@ class Assembly:
         return frozenset(self.drafter.drafters)
 
     def clear_cache(self) -> None:
-        """Forget every cached prefix that nobody is using."""
+        """Forget every cached prefix, of all namespaces.
+
+        To be called where the engine is stepped.  Sequences that run finish, and leave nothing.
+        """
         self.space.clear()
 
     def purge(self, namespace: str) -> None:
@@ -114,7 +118,7 @@ def assemble(
     engine = Engine(
         Scheduler(space[TARGET]),
         target.runner,
-        drafter,
+        GrammarDrafts(drafter, settings.draft_tokens),
         governor,
         (accounts, delivery, *observers),
         clock,

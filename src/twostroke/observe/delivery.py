@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from twostroke.types import Delta, Done, Event, FinishReason, Phases, Report, Request
+from twostroke.types import Delta, Done, Event, FinishReason, Phases, Report, Request, SequenceReport
 
 Sink = Callable[[Sequence[Event]], None]
 Batch = Sequence[tuple[Sink, Sequence[Event]]]
@@ -35,6 +35,7 @@ class Delivery:
         self._phases = phases
         self.post = post
         self._sinks: dict[str, Sink] = {}
+        self._cached: dict[tuple[str, int], int] = {}  # prompt tokens reused, of choices that have no token yet
         self._open: dict[str, set[int]] = {}  # choices not yet done, by request
 
     @property
@@ -54,13 +55,17 @@ class Delivery:
 
     def __call__(self, report: Report) -> None:
         events: dict[str, list[Event]] = {}
+        for admission in report.admitted:
+            if not admission.resumed and admission.choice in self._open.get(admission.request, ()):
+                self._cached[admission.request, admission.choice] = admission.cached
         for row in report.rows:
             if row.choice not in self._open.get(row.request, ()):
                 continue
-            if row.emitted:
-                events.setdefault(row.request, []).append(Delta(row.choice, row.emitted, row.logprobs))
+            if row.emitted or row.scores:
+                events.setdefault(row.request, []).append(self._delta(row))
             if row.finished is not None:
-                events.setdefault(row.request, []).append(self._done(row.request, row.choice, row.finished))
+                done = self._done(row.request, row.choice, row.finished, row.error)
+                events.setdefault(row.request, []).append(done)
         for end in report.ended:
             if end.choice in self._open.get(end.request, ()):
                 events.setdefault(end.request, []).append(self._done(end.request, end.choice, end.reason, end.error))
@@ -71,8 +76,13 @@ class Delivery:
         choices = sorted(self._open.get(request, ()))
         self._send({request: [self._done(request, choice, reason, error) for choice in choices]} if choices else {})
 
+    def _delta(self, row: SequenceReport) -> Delta:
+        cached = self._cached.pop((row.request, row.choice), None) if row.emitted else None
+        return Delta(row.choice, row.emitted, row.logprobs, row.scores, cached)
+
     def _done(self, request: str, choice: int, reason: FinishReason, error: str | None = None) -> Done:
         self._open[request].discard(choice)
+        self._cached.pop((request, choice), None)
         return Done(choice, reason, self._phases(request, choice), error)
 
     def _send(self, events: dict[str, list[Event]]) -> None:

@@ -23,14 +23,14 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """One step's integers.  M positions in R runs, S of which are sampled."""
+    """One step's integers.  M positions in R runs, S of which are sampled and Z scored."""
 
     tokens: Ints  # [M]
     positions: Ints  # [M], absolute
     runs: Ints  # [R + 1], where each run begins in tokens
     blocks: Ints  # all block tables, end to end
     tables: Ints  # [R + 1], where each run's table begins in blocks
-    samples: Ints  # [S], indices into tokens whose logits are wanted
+    samples: Ints  # [S + Z], indices into tokens whose logits are wanted: all that are sampled, then the scored
     chosen: Ints  # [S], absolute positions of the tokens that are chosen from them
 
 
@@ -59,18 +59,21 @@ def lay_out(rows: Sequence[Row]) -> Inputs:
     runs, tables = [0], [0]
     blocks: list[int] = []
     samples: list[int] = []
+    scored: list[int] = []
     chosen: list[int] = []
     for row in rows:
         tokens += row.tokens
         positions += range(row.start, row.start + len(row.tokens))
         blocks += row.blocks
         end = len(tokens)
+        if row.scores:
+            scored += range(runs[-1], runs[-1] + len(row.scores))
         runs.append(end)
         tables.append(len(blocks))
         samples += range(end - row.samples, end)
         after = row.start + len(row.tokens)
         chosen += range(after - row.samples + 1, after + 1)
-    parts = (tokens, positions, runs, blocks, tables, samples, chosen)
+    parts = (tokens, positions, runs, blocks, tables, samples + scored, chosen)
     return Inputs(*_cut(np.array([*chain.from_iterable(parts)], np.int32), *map(len, parts)))
 
 

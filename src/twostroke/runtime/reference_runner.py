@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twostroke.errors import RunnerFailed
+from twostroke.runtime.adjust import Adjuster, adjusts
 from twostroke.runtime.reference import Array, Reference, log_softmax, softmax
 from twostroke.types import Logprobs, Picks, Row, Sampling, TokenLogprob
 
@@ -28,6 +29,7 @@ class ReferenceRunner:
         self._model = model
         self._block_size = block_size
         self._choose = choose or draw
+        self._adjust = Adjuster()
         self._keys = np.full(shape, np.nan)
         self._values = np.full(shape, np.nan)
 
@@ -42,22 +44,37 @@ class ReferenceRunner:
     def _run(self, row: Row) -> Picks:
         hidden = [self._token(row, row.start + i, token) for i, token in enumerate(row.tokens)]
         first = len(row.tokens) - row.samples
-        chosen = [self._pick(row, row.start + first + i + 1, state) for i, state in enumerate(hidden[first:])]
-        tokens = tuple(token for token, _ in chosen)
-        return Picks(tokens, tuple(logprobs for _, logprobs in chosen if logprobs))
+        logits = [self._logits(row, state) for state in hidden[first:]]
+        changed, error = self._adjusted(row, logits)
+        places = range(row.start + first + 1, row.start + len(row.tokens) + 1)
+        tokens = [
+            self._choose(line, row.sampling, row.choice, place) for line, place in zip(changed, places, strict=True)
+        ]
+        scored = [self._logits(row, state) for state in hidden[: len(row.scores)]]
+        return Picks(
+            tuple(tokens),
+            _reports(logits, tokens, row.sampling.logprobs),
+            _reports(scored, row.scores, row.alternatives),
+            error,
+        )
+
+    def _adjusted(self, row: Row, logits: Sequence[Array]) -> tuple[Sequence[Array], str | None]:
+        if not adjusts(row):
+            return logits, None
+        changed = np.array(logits)
+        error = self._adjust(row, changed)
+        return list(changed), error
 
     def _token(self, row: Row, position: int, token: int) -> Array:
         where = np.arange(position + 1)
         cells = np.array(row.blocks)[where // self._block_size] * self._block_size + where % self._block_size
         return self._model.hidden([token], position, _Paged(self._keys, self._values, cells))
 
-    def _pick(self, row: Row, position: int, hidden: Array) -> tuple[int, Logprobs | None]:
-        logits = self._model.head(hidden)[0]
+    def _logits(self, row: Row, hidden: Array) -> Array:
+        logits: Array = self._model.head(hidden)[0]
         if not np.isfinite(logits).all():
-            raise RunnerFailed(f"sequence {row.sequence} reads KV that nobody wrote, below position {position}")
-        token = self._choose(logits, row.sampling, row.choice, position)
-        wanted = row.sampling.logprobs
-        return token, None if wanted is None else _report(logits, token, wanted)
+            raise RunnerFailed(f"sequence {row.sequence} reads KV that nobody wrote, among its positions")
+        return logits
 
 
 class _Paged:
@@ -89,6 +106,12 @@ def draw(logits: Array, sampling: Sampling, choice: int, position: int) -> int:
     key = np.array([sampling.seed % 2**64, choice << 40 | position], np.uint64)
     noise = np.random.Generator(np.random.Philox(key=key)).gumbel(size=len(logits))
     return int(order[np.argmax(scaled[order] + noise[order])])
+
+
+def _reports(logits: Sequence[Array], tokens: Sequence[int], count: int | None) -> tuple[Logprobs, ...]:
+    if count is None:
+        return ()
+    return tuple(_report(line, token, count) for line, token in zip(logits, tokens, strict=True))
 
 
 def _report(logits: Array, token: int, count: int) -> Logprobs:
