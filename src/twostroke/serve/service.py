@@ -116,4 +116,5 @@ class Service:
     metrics: Callable[[], bytes] = lambda: b""  # the Prometheus text exposition
     rejected: Callable[[str], None] = lambda reason: None  # counts requests turned away
     created: int = 0  # Unix time at which the model was loaded
+    weights: str = ""  # names the model's weights and how they are computed; another name may answer otherwise
     version: str = "0"

@@ -35,6 +35,7 @@ def start(settings: Settings, progress: Callable[[str, int, int], None], version
         metrics=metrics.exposition,
         rejected=metrics.rejected,
         created=int(time.time()),
+        weights=model.version,
         version=version,
     )
 
