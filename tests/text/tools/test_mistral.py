@@ -60,3 +60,8 @@ def test_the_cut_makes_no_difference_and_words_are_lossless(text: str, data: st.
     found = summed(pieces_of(MISTRAL.reader(TOOLS), feeds))
     assert found == read(MISTRAL, text)
     assert found in ([], [words(text)]) or any(kind == "call" for kind, *_ in found)
+
+
+def test_many_unfinished_objects_are_read_in_time_that_grows_with_their_length() -> None:
+    text = '[TOOL_CALLS]{"arguments": {"a": "' * 2000
+    assert summed(pieces_of(MISTRAL.reader(TOOLS), [text])) == [words(text)]

@@ -18,6 +18,7 @@ def _refuse(constant: str) -> None:
 
 
 KEYS = ('"arguments"', '"parameters"')
+_MOST_UNFINISHED = 8  # more of them in an answer are words unread: each is read to the answer's end
 _FIRST = ('"name"', '"arguments"', '"parameters"', '"function"', '"type"', '"id"')
 _BESIDE = frozenset({"id", "type"})  # say nothing here
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
@@ -64,7 +65,7 @@ def call_object(source: Source, names: Collection[str]) -> Steps[bool]:
 def held_call(source: Source, names: Collection[str]) -> Steps[tuple[str, str] | None]:
     """The name and the arguments of a call that is looked past but not told yet; None where there is none."""
     start = source.at
-    if not (yield from _may_be_call(source, names)):
+    if source.unfinished >= _MOST_UNFINISHED or not (yield from _may_be_call(source, names)):
         source.at = start
         return None
     source.at = start
@@ -174,6 +175,7 @@ def _value(source: Source) -> Steps[str | None]:
     """The text of an object that begins here; None where it does not end."""
     start = source.at
     closed = yield from _nested(source, Nesting())
+    source.unfinished += not closed and not source.rest
     return source.text[start : source.at] if closed else None
 
 

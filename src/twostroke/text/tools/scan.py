@@ -26,6 +26,7 @@ class Source:
         self.at = 0
         self.ended = False
         self.calls = 0  # begun so far
+        self.unfinished = 0  # objects that were looked for the end of in vain
 
     def take(self, end: int | None = None) -> str:
         """The text up to `end` (where the script looks, if not given), which is decided now."""
