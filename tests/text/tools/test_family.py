@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import llguidance
 import pytest
 
 from tests.text.tools.reading import TOOLS, call, read, words
+from twostroke.errors import InvalidParameter
+from twostroke.text.conversation import Tool
 from twostroke.text.tools import FAMILIES, Family, family_of
 from twostroke.text.tools.gemma import GEMMA, GEMMA4
 from twostroke.text.tools.generic import GENERIC
@@ -47,3 +52,46 @@ def test_without_tools_everything_is_words(family: Family) -> None:
     text = " " + family.opening("now") + "{}" + family.closing
     assert read(family, text, tools=()) == [words(text)]
     assert not family.reader(TOOLS).flush()
+
+
+TRIGGERED = [family for family in FAMILIES if family.trigger and family.arguments]
+CITY = {QWEN3_CODER: "<parameter=city>\nRome\n</parameter>\n"}
+
+
+def allowed(family: Family, text: str) -> bool:
+    """Whether the family's tags, in free text, allow the text."""
+    tags = family.tags(TOOLS, _tag)
+    grammar = llguidance.StructTag.to_grammar(list(tags), assume_special=False)
+    matcher = llguidance.LLMatcher(llguidance.LLTokenizer("byte"), llguidance.grammar_from("lark", grammar))
+    assert not matcher.get_error()
+    taken = matcher.try_consume_tokens(list(text.encode()))
+    return taken == len(text.encode()) and bool(matcher.is_accepting())
+
+
+def _tag(begin: str, arguments: Any, end: str, trigger: str) -> llguidance.StructTag:
+    given = arguments if isinstance(arguments, str) else dict(arguments)
+    return llguidance.StructTag(trigger=trigger, begin=begin, grammar=given, end=end)
+
+
+@pytest.mark.parametrize("family", TRIGGERED, ids=lambda family: family.name)
+def test_tags_allow_calls_of_the_tools_with_arguments_that_fit(family: Family) -> None:
+    arguments = CITY.get(family, '{"city": "Rome"}')
+    text = "I look." + family.opening("get_weather") + arguments + family.closing
+    assert allowed(family, text + " Done.")
+    assert read(family, text) == [words("I look."), call("get_weather", '{"city": "Rome"}')]
+
+
+@pytest.mark.parametrize("family", TRIGGERED, ids=lambda family: family.name)
+def test_tags_refuse_other_names_and_arguments_that_do_not_fit(family: Family) -> None:
+    empty = "" if family is QWEN3_CODER else "{}"
+    assert allowed(family, "No call at all.")
+    assert not allowed(family, family.opening("other") + empty + family.closing)
+    assert not allowed(family, family.opening("get_weather") + empty + family.closing)
+    assert allowed(family, family.opening("now") + empty + family.closing)
+
+
+@pytest.mark.parametrize("family", TRIGGERED, ids=lambda family: family.name)
+def test_a_tool_that_is_no_schema_is_named(family: Family) -> None:
+    with pytest.raises(InvalidParameter, match="parameters of tools") as caught:
+        family.tags((Tool("f", parameters={"type": "array"}, path="tools[2]"),), _tag)
+    assert caught.value.param == "tools[2]"

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from twostroke.text.conversation import Tool
 from twostroke.text.pieces import Piece, Reader, Words
 from twostroke.text.tools.parameters import schema_of
 from twostroke.text.tools.scan import ScriptReader, Source, Steps
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,19 @@ class Family:
         """Reads an answer that may call `tools`; without any, everything is words."""
         offered = {tool.name: tool for tool in tools}
         return ScriptReader(lambda source: self.script(source, offered)) if offered else PlainReader()
+
+    def tags(self, tools: Sequence[Tool], tag: Callable[[str, Mapping[str, Any] | str, str, str], T]) -> tuple[T, ...]:
+        """`tag(begin, arguments, end, trigger)` of a call of each tool, to make a grammar of; none where none is known.
+
+        Arguments are a JSON schema or a Lark grammar with a `start` rule.
+
+        Raises:
+            InvalidParameter: a tool's parameters are no schema of an object; `param` is the tool's path.
+        """
+        arguments = self.arguments
+        if arguments is None:
+            return ()
+        return tuple(tag(self.opening(each.name), arguments(each), self.closing, self.trigger) for each in tools)
 
 
 class PlainReader:
