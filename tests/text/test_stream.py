@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from twostroke.errors import InvalidParameter
-from twostroke.text.stream import StopSet, StopStrings, TextStream, showing
+from twostroke.text.stream import StopSet, StopStrings, TextStream
 
 # Tokens that cut characters and stop strings in every way: letters, halves of é and of an emoji, invalid bytes.
 TOKENS = [
@@ -184,9 +184,3 @@ def test_an_empty_stop_string_is_refused() -> None:
 def test_a_lone_surrogate_in_a_stop_string_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="stop string 0 holds a lone surrogate at character 1"):
         StopSet(["a\ud800"])
-
-
-def test_markers_of_calls_are_shown_where_other_special_tokens_are_hidden() -> None:
-    hidden = {0: b"", 1: b"", 2: b"x"}
-    assert TextStream(hidden.__getitem__).feed([0, 2, 1]) == "x"
-    assert TextStream(showing(hidden.__getitem__, {0: b"[TOOL_CALLS]"})).feed([0, 2, 1]) == "[TOOL_CALLS]x"

@@ -11,16 +11,11 @@ from __future__ import annotations
 
 import codecs
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from twostroke.errors import InvalidParameter
 
 BytesOf = Callable[[int], bytes]  # what a token adds to an answer
-
-
-def showing(bytes_of: BytesOf, shown: Mapping[int, bytes]) -> BytesOf:
-    """`bytes_of`, with tokens that it hides `shown`: a reader of calls needs the markers they are written with."""
-    return lambda token: shown[token] if token in shown else bytes_of(token)
 
 
 class StopSet:

@@ -15,7 +15,7 @@ from twostroke.text.tools.llama3 import LLAMA3
 from twostroke.text.tools.mistral import MISTRAL, MISTRAL_NAMED
 from twostroke.text.tools.qwen3_coder import QWEN3_CODER
 
-__all__ = ["CLOSE", "FAMILIES", "OPEN", "Family", "family_of", "instructions", "reader"]
+__all__ = ["CLOSE", "FAMILIES", "OPEN", "Family", "family_of", "instructions"]
 
 FAMILIES = (QWEN3_CODER, GEMMA, GEMMA4, MISTRAL_NAMED, MISTRAL, HERMES, LLAMA3, GENERIC)
 _SIGNS = (  # all of these in the template: the family; the first that fits
@@ -27,8 +27,6 @@ _SIGNS = (  # all of these in the template: the family; the first that fits
     (("<tool_call>",), HERMES),
     (("<|start_header_id|>", "<|python_tag|>"), LLAMA3),
 )
-
-reader = GENERIC.reader
 
 
 def family_of(template_source: str | None, special_names: Collection[str]) -> Family:
