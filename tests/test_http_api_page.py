@@ -9,7 +9,8 @@ import pytest
 
 from twostroke import errors
 from twostroke.errors import TwostrokeError
-from twostroke.serve.openai.parse import CHAT, HARMLESS, NOT_BUILT, ROLES, TEXT
+from twostroke.serve.openai.messages import ROLES
+from twostroke.serve.openai.names import ACCEPTED, CHAT, REFUSED, TEXT
 
 PAGE = (Path(__file__).parents[1] / "docs" / "http-api.md").read_text(encoding="utf-8")
 
@@ -27,12 +28,12 @@ def test_understood_fields_are_listed() -> None:
     assert set().union(*map(words, rows)) == CHAT | TEXT
 
 
-def test_harmless_fields_are_listed() -> None:
-    assert words(section("Fields that change nothing")) == HARMLESS
+def test_accepted_fields_are_listed() -> None:
+    assert words(section("Fields that change nothing")) == ACCEPTED
 
 
-def test_missing_fields_are_listed() -> None:
-    assert words(section("Fields that are not built yet")) == set(NOT_BUILT)
+def test_refused_fields_are_listed() -> None:
+    assert words(section("Fields that are refused")) == set(REFUSED)
 
 
 def test_roles_are_listed() -> None:

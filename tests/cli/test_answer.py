@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.openai.test_render import phases
+from tests.serve.openai.talk import phases
 from twostroke.cli import answer
 from twostroke.cli.main import execute
 from twostroke.errors import PromptTooLong

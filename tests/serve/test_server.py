@@ -80,9 +80,9 @@ def test_errors_are_the_clients_own_exceptions() -> None:
             ai.chat.completions.create(model="echo", messages=[{"role": "user", "content": "a"}], temperature=-1)
         assert caught.value.param == "temperature"
         assert caught.value.request_id is not None
-        with pytest.raises(openai.BadRequestError, match="not supported yet"):
+        with pytest.raises(openai.BadRequestError, match="not supported here"):
             ai.chat.completions.create(
-                model="echo", messages=[{"role": "user", "content": "a"}], response_format={"type": "json_object"}
+                model="echo", messages=[{"role": "user", "content": "a"}], modalities=["text", "audio"]
             )
 
 
