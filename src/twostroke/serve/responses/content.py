@@ -29,8 +29,11 @@ class Content:
         """The items so far."""
         return [item.body() for item in self._items]
 
-    def add(self, pieces: Sequence[Piece], logprobs: Sequence[Json]) -> Iterator[Told]:
-        """The events of what has become certain; `logprobs` are those of the tokens that brought it."""
+    def add(self, pieces: Sequence[Piece], logprobs: Sequence[Json], status: str = "completed") -> Iterator[Told]:
+        """The events of what has become certain; `logprobs` are those of the tokens that brought it.
+
+        `status` is that of the calls that end: one that the limit cut off is "incomplete".
+        """
         self._logprobs += logprobs
         for piece in pieces:
             match piece:
@@ -43,7 +46,7 @@ class Content:
                 case CallArguments(_, text) if self._open is not None and text:
                     yield from self._open.grow(text)
                 case CallEnd():
-                    yield from self._close("completed")
+                    yield from self._close(status)
 
     def end(self, status: str) -> Iterator[Told]:
         """The events that end the last item.  An answer without any has one message without text."""
@@ -57,6 +60,7 @@ class Content:
             if not text.strip():
                 self._blank = text
                 return
+            self._logprobs = bearing(text, self._logprobs)
             yield from self._begin(Message(self._id("msg"), len(self._items)))
         if text and self._open is not None:
             told, self._logprobs = self._logprobs, []
@@ -93,3 +97,12 @@ class Content:
 
     def _id(self, kind: str) -> str:
         return f"{kind}_{self._name}{len(self._items):02x}"
+
+
+def bearing(text: str, logprobs: Sequence[Json]) -> list[Json]:
+    """The last of the entries, as many as bear the text: those before are of markers that nobody is shown."""
+    missing, kept = len(text.encode("utf-8")), len(logprobs)
+    while missing > 0 and kept > 0:
+        kept -= 1
+        missing -= len(logprobs[kept]["bytes"])
+    return list(logprobs[kept:])

@@ -87,7 +87,7 @@ class ResponseWriter:
         if self._submission.prefilled_only:
             return ()
         status = "incomplete" if self._choice.reason == "length" else "completed"
-        return joined([*self._content.add(pieces, ()), *self._content.end(status)])
+        return joined([*self._content.add(pieces, (), status), *self._content.end(status)])
 
     def _count(self, pieces: Sequence[Piece]) -> None:
         """Tokens belong to the thoughts until something else is written."""
