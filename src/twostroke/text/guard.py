@@ -28,16 +28,21 @@ class Guard:
         self._reach = max(map(len, names), default=0)
 
     def mark(self, value: object) -> str:
-        """A character that no string inside `value` and no special token's name holds.
+        """A character that no string inside `value` and no special token's name holds; raises as `marks` does."""
+        return self.marks(value, 1)[0]
+
+    def marks(self, value: object, count: int) -> list[str]:
+        """`count` different characters that no string inside `value` and no special token's name holds.
 
         Raises:
-            InvalidParameter: a string holds a lone surrogate, or all the characters set apart for this are taken.
+            InvalidParameter: a string holds a lone surrogate, or too many characters set apart for this are taken.
         """
-        taken = {char for text in (*_strings(value, ""), *self._names.strings) for char in _MARKS if char in text}
-        free = next((char for char in _MARKS if char not in taken), None)
-        if free is None:
+        texts = (*_strings(value, ""), *self._names.strings)
+        taken = {char for text in texts if not text.isascii() for char in _MARKS if char in text}
+        free = [char for char in _MARKS if char not in taken][:count]
+        if len(free) < count:
             raise InvalidParameter(
-                f"the messages hold every one of {len(_MARKS)} reserved characters (U+FDD0 and others); leave one out",
+                f"the messages hold nearly all {len(_MARKS)} reserved characters (U+FDD0 and others); leave some out",
                 param="messages",
             )
         return free

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+from typing import Any
 
 from twostroke.errors import InvalidParameter
 from twostroke.text.guard import Guard
@@ -16,6 +18,7 @@ from twostroke.text.messages import plain_messages
 from twostroke.text.sandbox import compile_template, run_template
 from twostroke.text.vocabulary import Vocabulary
 
+SLOT = object()  # in place of a message's text that is put in after rendering
 CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + (message['content'] or '')"
     " + '<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
@@ -28,6 +31,7 @@ class Rendered:
 
     marked: str
     mark: str
+    slot: str = ""  # a character that stands where the messages held `SLOT`
 
     @property
     def text(self) -> str:
@@ -80,13 +84,51 @@ class ChatTemplate:
             InvalidParameter: a message is malformed, the template refuses it (in the template's own words) or does not
                 end, or the model has no template.
         """
+        given = {**arguments, "messages": plain_messages(messages), "tools": [*tools] if tools else None}
+        return self.rendered(given, add_generation_prompt=add_generation_prompt)
+
+    def rendered(self, given: Mapping[str, object], *, add_generation_prompt: bool = True) -> Rendered:
+        """The prompt of a template's own variables, `messages` and `tools` among them; a text may be `SLOT`.
+
+        Raises:
+            InvalidParameter: as `render`.
+        """
         if self._template is None:
             raise InvalidParameter("this model has no chat template; use /v1/completions", param="messages")
-        given = {**arguments, "messages": plain_messages(messages), "tools": [*tools] if tools else None}
-        mark = self._guard.mark(given)
+        mark, slot = self._guard.marks(given, 2)
         variables = {
             **self._variables,
-            **self._guard.marked(given, mark),
+            **_filled(self._guard.marked(given, mark), slot),
             "add_generation_prompt": add_generation_prompt,
         }
-        return Rendered(run_template(self._template, variables), mark)
+        return Rendered(run_template(self._template, variables), mark, slot)
+
+    @cached_property
+    def knows_tools(self) -> bool:
+        """Whether the template writes the tools it is given."""
+        return self.source is not None and "tools" in self.source
+
+    @cached_property
+    def opening(self) -> str:
+        """What the template writes to open an answer, "" where that cannot be told."""
+        probe: dict[str, object] = {"messages": [{"role": "user", "content": "x"}], "tools": None}
+        try:
+            closed = self.rendered(probe, add_generation_prompt=False).text
+            return self.rendered(probe).text.removeprefix(closed)
+        except InvalidParameter:
+            return ""
+
+    def marked(self, value: Any, rendered: Rendered) -> Any:
+        """Plain data of the caller's as it stands in a rendered prompt where the template wrote it unchanged."""
+        return self._guard.marked(value, rendered.mark)
+
+
+def _filled(value: Any, slot: str) -> Any:
+    """A copy of plain data in which `slot` stands for every `SLOT`."""
+    if value is SLOT:
+        return slot
+    if isinstance(value, dict):
+        return {key: _filled(item, slot) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, slot) for item in value]
+    return value

@@ -37,6 +37,12 @@ _END_TEXTS = frozenset(
         "<｜end▁of▁sentence｜>",
     )
 )
+INFILL = (  # the tokens before a prefix, a suffix and what belongs between them, by family
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
+    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
+)
 _BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
