@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from twostroke.config import Settings
 from twostroke.observe.delivery import Delivery
@@ -18,6 +18,11 @@ from twostroke.observe.rates import MeasuredRates
 from twostroke.serve.host import Host
 from twostroke.serve.service import Service
 from twostroke.serve.tenants import Tenants
+from twostroke.text.conversation import Conversation, ToolCall
+from twostroke.text.formats import Format
+from twostroke.text.pieces import Reader
+from twostroke.text.prompt import Prompt
+from twostroke.text.tools.hermes import HERMES
 from twostroke.types import (
     Admission,
     End,
@@ -39,23 +44,23 @@ class ByteStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._stops = stops
         self._held = ""
-        self._over = False
+        self.hit: str | None = None
 
     def feed(self, tokens: Sequence[int]) -> str:
-        return "".join(self._one(token) for token in tokens if not self._over)
+        return "".join(self._one(token) for token in tokens if self.hit is None)
 
     def _one(self, token: int) -> str:
         self._held += self._decoder.decode(bytes([token]))
         for stop in self._stops:
             if (at := self._held.find(stop)) >= 0:
-                self._over, text, self._held = True, self._held[:at], ""
+                self.hit, text, self._held = stop, self._held[:at], ""
                 return text
         keep = max((n for s in self._stops for n in range(len(s)) if self._held.endswith(s[:n])), default=0)
         text, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
         return text
 
     def flush(self) -> str:
-        return "" if self._over else self._held + self._decoder.decode(b"", final=True)
+        return "" if self.hit is not None else self._held + self._decoder.decode(b"", final=True)
 
 
 class ByteText:
@@ -67,8 +72,25 @@ class ByteText:
     def encode(self, text: str, *, bos: bool = True) -> Sequence[int]:
         return tuple(text.encode("utf-8"))
 
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> Sequence[int]:
-        return self.encode(messages[-1]["content"])
+    def prompt(self, conversation: Conversation, namespace: str) -> Prompt:
+        return Prompt(tuple(self.encode(conversation.messages[-1].text)))
+
+    def remember(
+        self, namespace: str, words: str, thoughts: str, calls: Sequence[ToolCall], tokens: Sequence[int]
+    ) -> None:
+        pass
+
+    def reader(self, conversation: Conversation | None) -> Reader:
+        return HERMES.reader(conversation.callable_tools if conversation else ())
+
+    def grammar(self, format: Format | None, conversation: Conversation | None) -> None:
+        return None
+
+    def infill(self, prefix: str, suffix: str) -> Sequence[int]:
+        return self.encode(f"{prefix}|{suffix}")
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return bytes(token for token in tokens if token < END).decode("utf-8", "replace")
 
     def piece(self, token: int) -> bytes:
         return b"<end>" if token == END else bytes([token])

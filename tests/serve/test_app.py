@@ -13,6 +13,7 @@ from tests.serve.live import HELLO, connected, get, post, talk, until
 from tests.serve.scripted import EchoEngine, service
 from twostroke.errors import InvalidParameter
 from twostroke.serve.app import OFF_LOOP, create_app
+from twostroke.text.prompt import Prompt
 from twostroke.types import Request
 
 CHAT = "/v1/chat/completions"
@@ -123,7 +124,7 @@ JSON = {"content-type": "application/json"}
         (b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": -1}', JSON, 400, "max_tokens"),
         (b'{"messages": [{"role": "user", "content": "a"}], "stop": ""}', JSON, 400, "stop"),
         (b'{"messages": [{"role": "user", "content": "a"}], "tools": [1]}', JSON, 400, "tools"),
-        (b'{"messages": [{"role": "user", "content": "a"}], "x": 1}', JSON, 400, "Unrecognized request argument"),
+        (b'{"messages": [{"role": "user", "content": "a"}], "n": "x"}', JSON, 400, "n must be an integer"),
         (b'{"messages": [{"role": "user", "content": "a"}], "model": "b"}', JSON, 404, "available: echo"),
         (rb'{"messages": [{"role": "user", "content": "\ud800"}]}', JSON, 400, r"lone surrogate \ud800"),
         (rb'{"messages": [{"role": "user", "content": "a"}], "stop": "\ud800"}', JSON, 400, "stop holds"),
@@ -190,10 +191,10 @@ def test_a_long_body_is_read_off_the_event_loop() -> None:
 def test_a_template_that_refuses_is_the_callers_error() -> None:
     over = service()
 
-    def chat(messages: object) -> tuple[int, ...]:
+    def prompt(conversation: object, namespace: str) -> Prompt:
         raise InvalidParameter("the template says no", param="messages")
 
-    over.text.chat = chat  # type: ignore[method-assign,assignment]
+    over.text.prompt = prompt  # type: ignore[method-assign]
     response = post(over, CHAT, HELLO)
     assert (response.status_code, response.json()["error"]["message"]) == (400, "the template says no")
 

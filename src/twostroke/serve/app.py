@@ -1,7 +1,8 @@
 """Every HTTP byte: routes, bodies, statuses, headers; and nothing else.
 
-A body becomes an ask, the host answers it, the answer becomes a body.  Whatever goes wrong on the way is an error in
-the wire format's own shape with an `x-request-id`; no traceback leaves.  A client that goes away aborts its requests.
+A body becomes a submission, the host answers it, the answer becomes a body: each in the wire format of its path.
+Whatever goes wrong on the way is an error in that format's own shape with a request id; no traceback leaves.  A client
+that goes away aborts its requests.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -26,33 +28,34 @@ from twostroke.errors import (
     Overloaded,
     TwostrokeError,
     Unavailable,
-    UnknownModel,
     UnsupportedMediaType,
 )
-from twostroke.serve import fields, sse
+from twostroke.serve import endpoints, fields, sse
+from twostroke.serve.format import Format, Writer
+from twostroke.serve.formats import formats, shape_of
 from twostroke.serve.host import Stream
-from twostroke.serve.openai import parse, render
+from twostroke.serve.responses import ResponseStore
 from twostroke.serve.service import Service
+from twostroke.serve.submission import Caller, Json, Submission
+from twostroke.types import Event
 
 log = logging.getLogger("twostroke.http")
 OFF_LOOP = 8192  # bytes of a body from which reading it leaves the event loop
 GONE = 499  # nobody reads this status; it is for the access log
+PING_S = 10.0  # of silence, after which a stream is sent the format's ping
 GIVEN_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 Endpoint = Callable[[Request], Awaitable[Response]]
-Parse = Callable[[fields.Fields, Service, parse.Caller], parse.Ask]
 
 
 def create_app(service: Service) -> FastAPI:
     """The application that serves one model; its lifespan starts and stops the host."""
     app = FastAPI(title="Twostroke", docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan(service))
-    door = Door(service)
-    app.add_route("/v1/chat/completions", guarded(door.chat, service), methods=["POST"])
-    app.add_route("/v1/completions", guarded(door.completion, service), methods=["POST"])
-    app.add_route("/v1/models", guarded(door.models, service), methods=["GET"])
-    app.add_route("/v1/models/{name:path}", guarded(door.model, service), methods=["GET"])
-    app.add_route("/health", guarded(door.health, service), methods=["GET"])
-    app.add_route("/metrics", guarded(door.metrics, service), methods=["GET"])
-    app.add_route("/version", guarded(door.version, service), methods=["GET"])
+    server = Server(service)
+    for wire in formats(server.store):
+        app.add_route(wire.path, server.guarded(partial(server.answer, wire=wire), wire), methods=["POST"])
+    for route in endpoints.routes():
+        handler = partial(server.plain, route=route)
+        app.add_route(route.path, server.guarded(handler), methods=[route.method])
     app.add_exception_handler(HTTPException, _no_route)
     return app
 
@@ -69,39 +72,10 @@ def _lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManag
     return run
 
 
-def guarded(endpoint: Endpoint, service: Service) -> Callable[[Request], Awaitable[Response]]:
-    """The endpoint with every failure turned into an error body, and an id on every answer."""
-
-    async def answer(request: Request) -> Response:
-        request.state.id = request_id(request)
-        try:
-            return await endpoint(request)
-        except ClientDisconnect:
-            return Response(status_code=GONE)
-        except Exception as problem:
-            return failed(problem, request, service)
-
-    return answer
-
-
 def request_id(request: Request) -> str:
     """The client's own `x-request-id` where it is a sane one, else a new one."""
     given = request.headers.get("x-request-id", "")
     return given if GIVEN_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
-
-
-def failed(problem: Exception, request: Request, service: Service) -> JSONResponse:
-    """The error body of whatever was raised; what is not ours to tell is logged and called an internal error."""
-    if not isinstance(problem, TwostrokeError):
-        log.error("request %s failed", request.state.id, exc_info=problem)
-        problem = InternalError(f"an internal error; the server's log names it by {request.state.id}")
-    headers = {"x-request-id": request.state.id}
-    if isinstance(problem, Unavailable):
-        service.rejected(problem.code)
-        headers["retry-after"] = str(service.host.retry_after_s()) if isinstance(problem, Overloaded) else "5"
-    if problem.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    return JSONResponse(render.error(problem), problem.status, headers)
 
 
 def _no_route(request: Request, problem: Exception) -> JSONResponse:
@@ -109,57 +83,80 @@ def _no_route(request: Request, problem: Exception) -> JSONResponse:
     assert isinstance(problem, HTTPException)
     error = TwostrokeError(f"{problem.detail}: {request.method} {request.url.path}")
     error.status, error.code = problem.status_code, "not_found" if problem.status_code == 404 else "method_not_allowed"
-    headers = {**(problem.headers or {}), "x-request-id": request_id(request)}
-    return JSONResponse(render.error(error), problem.status_code, headers)
+    wire, own = shape_of(request.url.path, request.headers), request_id(request)
+    headers = {**(problem.headers or {}), wire.request_id_header: own}
+    return JSONResponse(wire.error(error, own), problem.status_code, headers)
 
 
 @dataclass(frozen=True)
-class Door:
+class Server:
     """The endpoints of one service."""
 
     service: Service
+    store: ResponseStore = field(default_factory=ResponseStore)
 
-    async def chat(self, request: Request) -> Response:
-        return await self._answer(request, parse.chat, "chatcmpl-")
+    def guarded(self, endpoint: Endpoint, wire: Format | None = None) -> Endpoint:
+        """The endpoint with every failure turned into an error body, and an id on every answer."""
 
-    async def completion(self, request: Request) -> Response:
-        return await self._answer(request, parse.completion, "cmpl-")
+        async def answer(request: Request) -> Response:
+            request.state.id = request_id(request)
+            try:
+                return await endpoint(request)
+            except ClientDisconnect:
+                return Response(status_code=GONE)
+            except Exception as problem:
+                return self._failed(problem, request, wire or shape_of(request.url.path, request.headers))
 
-    async def models(self, request: Request) -> Response:
-        self._admit(request)
-        return self._json(request, {"object": "list", "data": [self._card(name) for name in self.service.models]})
+        return answer
 
-    async def model(self, request: Request) -> Response:
-        self._admit(request)
-        name = request.path_params["name"]
-        if name not in self.service.models:
-            have = ", ".join(self.service.models)
-            raise UnknownModel(f"the model {fields.shown(name)} does not exist here; available: {have}", param="model")
-        return self._json(request, self._card(name))
+    def _failed(self, problem: Exception, request: Request, wire: Format) -> JSONResponse:
+        """The error body of whatever was raised; what is not ours to tell is logged and called an internal error."""
+        if not isinstance(problem, TwostrokeError):
+            log.error("request %s failed", request.state.id, exc_info=problem)
+            problem = InternalError(f"an internal error; the server's log names it by {request.state.id}")
+        headers = {wire.request_id_header: request.state.id}
+        if isinstance(problem, Unavailable):
+            self.service.rejected(problem.code)
+            wait_s = self.service.host.retry_after_s() if isinstance(problem, Overloaded) else 5
+            headers["retry-after"] = str(wait_s)
+        if problem.status == 401:
+            headers["www-authenticate"] = "Bearer"
+        return JSONResponse(wire.error(problem, request.state.id), wire.statuses(problem), headers)
 
-    async def health(self, request: Request) -> Response:
-        host = self.service.host
-        state = "draining" if host.draining else "ok" if host.alive else "failed"
-        return self._json(request, {"status": state}, status=200 if state == "ok" else 503)
+    async def plain(self, request: Request, route: endpoints.Route) -> Response:
+        """An endpoint that answers at once."""
+        key = self._key(request) if route.needs_key else ""
+        body = fields.body(await self._body(request)) if route.reads_body else fields.Fields({})
+        asked = endpoints.Asked(
+            self.service, self.store, key, request.path_params, request.query_params, request.headers, body
+        )
+        found = route.answer(asked)
+        headers = {shape_of(request.url.path, request.headers).request_id_header: request.state.id}
+        reply = await found if isinstance(found, Awaitable) else found
+        if isinstance(reply.body, str):
+            return Response(reply.body, reply.status, headers, reply.media_type)
+        return JSONResponse(reply.body, reply.status, headers)
 
-    async def metrics(self, request: Request) -> Response:
-        return Response(self.service.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    async def answer(self, request: Request, wire: Format) -> Response:
+        """One body in, one answer out, whole or streamed."""
+        caller = Caller(
+            wire.prefix + uuid.uuid4().hex,
+            self._key(request),
+            time.monotonic(),
+            int(time.time()),
+            dict(request.headers),
+        )
+        submission = await self._submission(await self._body(request), wire, caller)
+        writer = wire.writer(submission, self.service)
+        stream = self.service.host.submit(*submission.requests)
+        headers = {wire.request_id_header: request.state.id}
+        if submission.stream:
+            return sse.EventStream(lines(writer, stream, wire, request.state.id), stream.close, headers)
+        return JSONResponse(await whole(writer, stream, request), 200, headers)
 
-    async def version(self, request: Request) -> Response:
-        return self._json(request, {"version": self.service.version})
-
-    async def _answer(self, request: Request, judge: Parse, prefix: str) -> Response:
-        caller = parse.Caller(prefix + uuid.uuid4().hex, self._admit(request), time.monotonic(), int(time.time()))
-        ask = await self._ask(await self._body(request), judge, caller)
-        answer = render.Answer(ask, self.service.text)
-        stream = self.service.host.submit(*ask.requests)
-        if ask.stream:
-            return sse.EventStream(lines(answer, stream), stream.close, {"x-request-id": request.state.id})
-        return self._json(request, await whole(answer, stream, request))
-
-    async def _ask(self, raw: bytes, judge: Parse, caller: parse.Caller) -> parse.Ask:
-        def read() -> parse.Ask:
-            return judge(fields.body(raw), self.service, caller)
+    async def _submission(self, raw: bytes, wire: Format, caller: Caller) -> Submission:
+        def read() -> Submission:
+            return wire.parse(fields.body(raw), self.service, caller)
 
         return await asyncio.to_thread(read) if len(raw) > OFF_LOOP else read()
 
@@ -178,37 +175,50 @@ class Door:
                 raise BodyTooLarge(f"the body is larger than {limit} bytes; shorten it or raise --max-body")
         return b"".join(parts)
 
-    def _admit(self, request: Request) -> str:
-        return self.service.tenants.admit(request.headers.get("authorization"))
-
-    def _card(self, name: str) -> render.Json:
-        return render.card(name, self.service.created, self.service.context)
-
-    def _json(self, request: Request, body: render.Json, status: int = 200) -> JSONResponse:
-        return JSONResponse(body, status, {"x-request-id": request.state.id})
+    def _key(self, request: Request) -> str:
+        own = request.headers.get("x-api-key")
+        return self.service.tenants.admit(f"Bearer {own}" if own else request.headers.get("authorization"))
 
 
-async def lines(answer: render.Answer, stream: Stream) -> AsyncIterator[bytes]:
+async def lines(writer: Writer, stream: Stream, wire: Format, own: str) -> AsyncIterator[bytes]:
     """The answer as server-sent events; a failure on the way is the last of them."""
     try:
-        for chunk in answer.begin():
-            yield sse.line(chunk)
-        async for place, event in stream:
-            for chunk in answer.take(place, event):
-                yield sse.line(chunk)
-        for chunk in answer.finish():
-            yield sse.line(chunk)
-        yield sse.DONE
+        for event in writer.begin():
+            yield event
+        async for item in paced(stream, wire.ping):
+            if isinstance(item, bytes):
+                yield item
+                continue
+            for event in writer.take(*item):
+                yield event
+        for event in writer.finish():
+            yield event
     except TwostrokeError as problem:
-        yield sse.line(render.error(problem))
+        yield wire.error_event(problem, own)
     except Exception:
         log.exception("a stream failed")
-        yield sse.line(render.error(InternalError("an internal error; the server's log names it")))
+        yield wire.error_event(InternalError(f"an internal error; the server's log names it by {own}"), own)
 
 
-async def whole(answer: render.Answer, stream: Stream, request: Request) -> render.Json:
+async def paced(stream: Stream, ping: bytes | None) -> AsyncIterator[bytes | tuple[int, Event]]:
+    """The stream's events, and `ping` whenever none came for a while."""
+    events = aiter(stream)
+    while True:
+        due = asyncio.ensure_future(anext(events, None))
+        try:
+            while ping and not (await asyncio.wait({due}, timeout=PING_S))[0]:
+                yield ping
+            item = await due
+        finally:
+            due.cancel()
+        if item is None:
+            return
+        yield item
+
+
+async def whole(writer: Writer, stream: Stream, request: Request) -> Json:
     """The answer as one body.  Raises `ClientDisconnect` when the client leaves first."""
-    collecting = asyncio.ensure_future(_collect(answer, stream))
+    collecting = asyncio.ensure_future(_collect(writer, stream))
     watching = asyncio.ensure_future(sse.gone(request.receive))
     try:
         await asyncio.wait({collecting, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -221,8 +231,8 @@ async def whole(answer: render.Answer, stream: Stream, request: Request) -> rend
         watching.cancel()
 
 
-async def _collect(answer: render.Answer, stream: Stream) -> render.Json:
+async def _collect(writer: Writer, stream: Stream) -> Json:
     async for place, event in stream:
-        for _ in answer.take(place, event):
+        for _ in writer.take(place, event):
             pass
-    return answer.whole()
+    return writer.whole()

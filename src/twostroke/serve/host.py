@@ -162,6 +162,22 @@ class Host:
         """The request leaves at the next plan; its blocks are free then."""
         self._tell(partial(self._engine.abort, request))
 
+    async def run(self, call: Callable[[], T]) -> T:
+        """What `call` returns on the engine's thread, between two steps."""
+        assert self._loop is not None, "run() before start()"
+        due: asyncio.Future[T] = self._loop.create_future()
+
+        def there() -> None:
+            try:
+                result = call()
+            except Exception as problem:
+                self._on_loop(due.set_exception, problem)
+            else:
+                self._on_loop(due.set_result, result)
+
+        self._tell(there)
+        return await due
+
     def retry_after_s(self) -> int:
         """Whole seconds after which a place in the queue is likely, from the recent rate of endings; 1 to 60."""
         if len(self._endings) < 2:

@@ -115,6 +115,7 @@ class Service:
     drafters: frozenset[str] = frozenset({"off"})  # values "speculate" may take, "off" included
     metrics: Callable[[], bytes] = lambda: b""  # the Prometheus text exposition
     rejected: Callable[[str], None] = lambda reason: None  # counts requests turned away
+    clear_cache: Callable[[], bool] = lambda: False  # on the engine's thread: forgets every prefix nobody is using
     created: int = 0  # Unix time at which the model was loaded
     weights: str = ""  # names the model's weights and how they are computed; another name may answer otherwise
     version: str = "0"

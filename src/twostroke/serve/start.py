@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
-from twostroke.assemble import assemble, open_model
+from twostroke.assemble import Assembly, assemble, open_model
+from twostroke.assemble.engine import TARGET
 from twostroke.assemble.memory import context_line
 from twostroke.config import ANY_MODEL, Settings
 from twostroke.observe.log import log_finished
@@ -34,6 +36,7 @@ def start(settings: Settings, progress: Callable[[str, int, int], None], version
         drafters=parts.drafters,
         metrics=metrics.exposition,
         rejected=metrics.rejected,
+        clear_cache=partial(_cleared, parts),
         created=int(time.time()),
         weights=model.version,
         version=version,
@@ -44,3 +47,10 @@ def served(own: str, settings: Settings) -> tuple[str, ...]:
     """The names clients may use: those that were chosen or the model's own, then `*` where any other is taken too."""
     names = dict.fromkeys(settings.model_names or (own,))
     return (*names, ANY_MODEL) if ANY_MODEL in settings.served_model_name else tuple(names)
+
+
+def _cleared(parts: Assembly) -> bool:
+    """Forget cached prefixes and remembered answers; whether nothing was in use and so nothing is left."""
+    parts.clear_cache()
+    parts.model.codec.forget()
+    return parts.space[TARGET].used == 0

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from tests.serve.scripted import END, ByteStream, ByteText, service
+from tests.serve.scripted import END, ByteText, service
 from twostroke.serve import anthropic
 from twostroke.serve.fields import Fields
 from twostroke.serve.service import Service
@@ -75,18 +75,6 @@ class MarkedReader:
         return [CallEnd(self._calls - 1)] if self._kind == "arguments" else []
 
 
-class HitStream(ByteStream):
-    """Tells which stop string ended the answer."""
-
-    hit: str | None = None
-
-    def feed(self, tokens: Sequence[int]) -> str:
-        text = super().feed(tokens)
-        if self._over and self.hit is None:
-            self.hit = self._stops[0]
-        return text
-
-
 class PlainText(ByteText):
     """Bytes of everything a conversation says, one part after another."""
 
@@ -101,9 +89,6 @@ class PlainText(ByteText):
             ids += text.encode()
             parts.append(PartEnd(len(ids), path, ttl_s))
         return Prompt((*ids, 10), tuple(parts))
-
-    def stream(self, stops: Sequence[str]) -> HitStream:
-        return HitStream(stops)
 
     def remember(
         self, namespace: str, words: str, thoughts: str, calls: Sequence[ToolCall], tokens: Sequence[int]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.serve.responses.plain import GROUP, PATCH, TOOL, Served
 from twostroke.config import Settings
@@ -14,6 +17,7 @@ from twostroke.errors import InvalidParameter, PromptTooLong, RequestError, Unkn
 from twostroke.serve.fields import Fields
 from twostroke.serve.responses import input_tokens
 from twostroke.serve.responses.items import sealed
+from twostroke.serve.responses.parse import KNOWN
 from twostroke.text.conversation import Message, Part, ToolCall, ToolChoice
 from twostroke.text.formats import AnyJson, JsonSchema
 from twostroke.types import Retention
@@ -224,7 +228,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"input": [{"type": "compaction"}]}, "input[0].type"),
     ({"input": [{}]}, "input[0].id"),
     ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
+    ({"input": [{"role": ["user"], "content": "x"}]}, "input[0].role"),
     ({"input": [{"role": "user", "content": 3}]}, "input[0].content"),
+    ({"input": [{"role": "user", "content": [{"type": []}]}]}, "input[0].content[0].type"),
+    ({"input": [{"type": [1]}]}, "input[0].type"),
     ({"input": [{"role": "user"}]}, "input[0].content"),
     ({"input": image("input_image")}, "input[0].content[0].type"),
     ({"input": image("input_file")}, "input[0].content[0].type"),
@@ -249,6 +256,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"temperature": "hot"}, "temperature"),
     ({"top_logprobs": 21}, "top_logprobs"),
     ({"include": ["everything"]}, "include[0]"),
+    ({"include": [[]]}, "include[0]"),
     ({"reasoning": {"effort": "some"}}, "reasoning.effort"),
     ({"reasoning": {"summary": "long"}}, "reasoning.summary"),
     ({"text": {"format": {"type": "xml"}}}, "text.format.type"),
@@ -257,6 +265,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"text": {"verbosity": "loud"}}, "text.verbosity"),
     ({"tools": [3]}, "tools[0]"),
     ({"tools": [{}]}, "tools[0].type"),
+    ({"tools": [{"type": []}]}, "tools[0].type"),
     ({"tools": [{"type": "function"}]}, "tools[0].name"),
     ({"tools": [{"type": "function", "name": "f", "parameters": 3}]}, "tools[0].parameters"),
     ({"tools": [TOOL, TOOL]}, "tools"),
@@ -293,3 +302,23 @@ def test_bad_input_is_refused_by_its_path(served: Served, fields: dict[str, Any]
 def test_an_unknown_model_is_a_404(served: Served) -> None:
     with pytest.raises(UnknownModel):
         served.parsed(model="gpt-5")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["message", "function", "user", "a"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "role", "content", "text", "id", "call_id", "name", "tools", "format", "mode"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(KNOWN | {"unknown"})), JSON, max_size=5))
+def test_a_body_of_any_shape_is_read_or_refused(fields: dict[str, Any]) -> None:
+    with contextlib.suppress(RequestError):
+        Served().parsed(**{"input": "hello", **fields})

@@ -135,7 +135,7 @@ class Turns:
             )
 
     def message(self, item: Fields) -> None:
-        role, parts = item.get("role"), self.parts(item, "content")
+        role, parts = item.text("role"), self.parts(item, "content")
         if role == "assistant":
             self.speaking(item.path).say(_joined(parts, item.path))
         elif role in ROLES:
@@ -186,7 +186,7 @@ class Turns:
     def _part(self, value: Any, path: str) -> Part:
         part = Fields(value if isinstance(value, dict) else {}, path)
         kind = part.get("type")
-        if kind not in TEXTS:
+        if not isinstance(kind, str) or kind not in TEXTS:
             raise InvalidParameter(
                 f"{part.at('type')} {shown(kind)} cannot be read by this model; send input_text", param=part.at("type")
             )

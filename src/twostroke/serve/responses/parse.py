@@ -284,7 +284,7 @@ def _schema(format: Fields) -> JsonSchema:
 def _included(fields: Fields) -> frozenset[str]:
     found = fields.array("include") or ()
     for index, value in enumerate(found):
-        if value not in INCLUDED | HOSTED_RESULTS:
+        if not isinstance(value, str) or value not in INCLUDED | HOSTED_RESULTS:
             known = ", ".join(sorted(INCLUDED))
             raise InvalidParameter(
                 f"include[{index}] must be one of {known}, not {shown(value)}", param=f"include[{index}]"
