@@ -14,8 +14,10 @@ from tests.serve.scripted import EchoEngine, service
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
+    "anthropic_chat.py": "Write a haiku about caches.",
     "chat.py": "Write a haiku about caches.\n\nread 27 tokens, 13 of them cached",
     "openai_tools.py": "of the second prompt, ",
+    "responses.py": "the second turn read ",
     "stream.py": "Count from one to twenty in words.\n\n35 tokens, first after",
     "switches.py": "one text for all of them",
 }

@@ -36,13 +36,14 @@ class AnswerGrammar:
 
         Raises ValueError where nothing at all may follow, or a limit of the parser is reached.
         """
-        masks = [_mask(self._matcher)]
+        size = len(self._closed)
+        masks = [_mask(self._matcher)[:size]]  # the matcher's own may be a word longer
         copy = self._matcher.deep_copy()
         for draft in drafts:
             mask = None if draft in self._ends else _behind(copy, draft)
             if mask is None:
                 break
-            masks.append(mask)
+            masks.append(mask[:size])
         return b"".join(masks) + self._closed * (1 + len(drafts) - len(masks))
 
     def valid(self, drafts: Sequence[int]) -> int:
