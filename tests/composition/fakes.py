@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
 
+from tests.composition.features import VOCABULARY, Toy, choose, score, special, unmasked
 from twostroke.cache.keys import Group
 from twostroke.cache.space import GroupSpace
 from twostroke.cache.table import Table
 from twostroke.engine.protocols import SequenceView
-from twostroke.types import FinishReason, Picks, Proposal, Report, Request, Row
-
-VOCABULARY = 7
+from twostroke.types import FinishReason, Grammar, Logprobs, Picks, Proposal, Report, Request, Row, Sampling
 
 
 def digests(namespace: str, tokens: Iterable[int]) -> tuple[int, ...]:
@@ -39,19 +38,50 @@ def pick(digest: int, seed: int, choice: int, position: int) -> int:
     return (hash((digest, seed, choice, position)) >> 5) % VOCABULARY
 
 
+def target(
+    key: tuple[int, int, int],
+    sampling: Sampling,
+    prompt: Sequence[int],
+    written: Sequence[int],
+    allowed: Sequence[int] | None,
+) -> int:
+    """The target's choice with all that is asked of it; `key` is digest, choice and position."""
+    digest, choice, position = key
+    if not special(sampling, allowed):
+        return pick(digest, sampling.seed, choice, position)
+    noise = hash((digest, sampling.seed, choice, position))
+    return choose(noise, sampling, prompt, written, range(VOCABULARY) if allowed is None else allowed)
+
+
+def scores(request: Request) -> tuple[Logprobs, ...]:
+    """What must be said of the prompt's tokens, from the second one on."""
+    if request.prompt_logprobs is None:
+        return ()
+    before = digests(request.namespace, request.prompt)
+    return tuple(score(digest, token) for digest, token in zip(before, request.prompt[1:], strict=False))
+
+
 def answer(request: Request, choice: int, context: int) -> tuple[list[int], FinishReason]:
     """What the request must be answered with: no engine, no cache, no drafts."""
     tokens = list(request.prompt)
+    start = len(tokens)
     stop = request.stop() if request.stop else None
+    grammar = request.grammar() if request.grammar else None
     limit = min(len(tokens) + request.max_tokens, context)
     while True:
         digest = digests(request.namespace, tokens)[-1]
-        token = pick(digest, request.sampling.seed, choice, len(tokens))
+        allowed = unmasked(grammar.allowed(())) if grammar else None
+        token = target((digest, choice, len(tokens)), request.sampling, request.prompt, tokens[start:], allowed)
         tokens.append(token)
-        if (stop is not None and stop(token)) or token in request.stop_ids:
+        if token in request.stop_ids or (stop is not None and stop(token)) or (grammar and fed(grammar, token)):
             return tokens[len(request.prompt) :], FinishReason.STOP
         if len(tokens) == limit:
             return tokens[len(request.prompt) :], FinishReason.LENGTH
+
+
+def fed(grammar: Grammar, token: int) -> bool:
+    grammar.advance(token)
+    return grammar.finished
 
 
 class Cells:
@@ -106,13 +136,44 @@ class AuditingRunner:
         self.cells.audit(row.blocks, wanted, row.start)
         for position in range(row.start, len(text)):
             self.cells.write(row.blocks, position, wanted[position])
+        self._audit_history(row, sequence)
+        drafts = row.tokens[len(row.tokens) - row.drafts :]
+        masks = self._masks(row, drafts) if row.grammar else [None] * row.samples
         first = len(text) - row.samples
-        return Picks(
-            tuple(
-                pick(self._digest(row, position), row.sampling.seed, row.choice, position + 1)
-                for position in range(first, len(text))
+        tokens = tuple(
+            target(
+                (self._digest(row, first + i), row.choice, first + i + 1),
+                row.sampling,
+                row.prompt,
+                (*row.written, *drafts[:i]),
+                masks[i],
             )
+            for i in range(row.samples)
         )
+        told = tuple(score(self._digest(row, row.start + i), token) for i, token in enumerate(row.scores))
+        return Picks(tokens, scores=told)
+
+    @staticmethod
+    def _masks(row: Row, drafts: Sequence[int]) -> list[tuple[int, ...] | None]:
+        assert row.grammar is not None
+        masks = row.grammar.allowed(drafts)
+        return [unmasked(masks[4 * i : 4 * i + 4]) for i in range(1 + len(drafts))]
+
+    @staticmethod
+    def _audit_history(row: Row, sequence: SequenceView) -> None:
+        """What the row says of its past is the sequence's truth, and is said where it is read."""
+        prompt, written = sequence.tokens[: sequence.prompt_length], sequence.tokens[sequence.prompt_length :]
+        if row.prompt:
+            assert (list(row.prompt), list(row.written)) == (prompt, written), "a row with another history"
+        reads = bool(row.samples) and row.sampling.reads_history(len(written))
+        assert bool(row.prompt) == reads, "a history that is not read, or is read and missing"
+        assert row.grammar is (sequence.grammar if row.samples else None), "a row with another grammar"
+        if isinstance(row.grammar, Toy):
+            assert row.grammar.fed == written, "a grammar that was fed something else than the answer"
+            drafts = row.tokens[len(row.tokens) - row.drafts :]
+            assert row.grammar.valid(drafts) == len(drafts), "drafts that the grammar forbids are verified"
+        known = prompt[row.start + 1 : row.start + 1 + len(row.scores)]
+        assert list(row.scores) == known, "scores of other tokens"
 
     def _digest(self, row: Row, position: int) -> int:
         digest = self.cells.read(row.blocks, position)
@@ -140,9 +201,12 @@ class Oracle:
 
     def guess(self, sequence: SequenceView) -> Proposal:
         context, drafts = list(sequence.tokens), []
+        start, grammar = sequence.prompt_length, sequence.grammar
         for _ in range(self.depth):
             digest = digests(sequence.namespace, context)[-1]
-            right = pick(digest, sequence.sampling.seed, sequence.choice, len(context))
+            allowed = unmasked(grammar.allowed(drafts)[-4:]) if grammar else None
+            key = digest, sequence.choice, len(context)
+            right = target(key, sequence.sampling, context[:start], context[start:], allowed)
             wrong = (right + 1 + self.random.randrange(VOCABULARY - 1)) % VOCABULARY
             drafts.append(right if self.random.random() < self.skill else wrong)
             context.append(drafts[-1])

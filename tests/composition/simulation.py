@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from random import Random
 
-from tests.composition.fakes import AuditingRunner, DraftModel, Oracle, answer, digests
+from tests.composition.fakes import AuditingRunner, DraftModel, Oracle, answer, digests, scores
+from tests.composition.features import Toy
 from twostroke.cache.index import Entry, Root
 from twostroke.cache.keys import Group
 from twostroke.cache.space import KVSpace
@@ -17,7 +18,8 @@ from twostroke.engine.engine import Engine
 from twostroke.engine.null import FixedLimits, NoDraft
 from twostroke.engine.protocols import Drafter, SequenceView
 from twostroke.engine.scheduler import Scheduler
-from twostroke.types import FinishReason, Report, Request, Sampling
+from twostroke.speculate.grammar import GrammarDrafts
+from twostroke.types import FinishReason, Logprobs, Report, Request, Retention, Sampling
 
 TARGET = Group("target")
 BLOCK = 4
@@ -90,6 +92,34 @@ def workload(seed: int, requests: int = 8) -> list[Arrival]:
     return sorted(arrivals, key=lambda arrival: arrival.step)
 
 
+def featured(arrivals: list[Arrival], grammar: bool, penalties: bool) -> list[Arrival]:
+    """The same workload, most of whose requests ask more of sampling; some have their prompts scored, or hurry."""
+    random = Random(len(arrivals))
+    return [replace(arrival, request=_asking(arrival.request, random, grammar, penalties)) for arrival in arrivals]
+
+
+def _asking(request: Request, random: Random, grammar: bool, penalties: bool) -> Request:
+    sampling = request.sampling
+    if penalties and random.random() < 0.8:
+        sampling = replace(
+            sampling,
+            presence_penalty=random.choice((0.0, 1.0)),
+            frequency_penalty=random.choice((0.0, 0.7, -0.5)),
+            repetition_penalty=random.choice((1.0, 1.5)),
+            bias=random.choice(((), ((2, 200.0), (3, -400.0)))),
+            min_tokens=random.choice((0, 6)),
+            withheld=(5,),
+        )
+    return replace(
+        request,
+        sampling=sampling,
+        grammar=partial(Toy, random.randint(6, 18)) if grammar and random.random() < 0.8 else None,
+        prompt_logprobs=random.choice((None, None, 0)),
+        priority=random.choice((0, 0, 0, -1, 3)),
+        retain=random.choice(((), (Retention(9, 40.0),))),
+    )
+
+
 @dataclass
 class Outcome:
     """What came out, and what really happened on the way."""
@@ -99,6 +129,7 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
     cached: dict[tuple[str, int], int] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
+    scores: dict[tuple[str, int], tuple[Logprobs, ...]] = field(default_factory=dict)
 
     def observe(self, report: Report) -> None:
         self.reports.append(report)
@@ -109,6 +140,9 @@ class Outcome:
                 self.cached[admission.request, admission.choice] = admission.cached
         for row in report.rows:
             self.answers.setdefault((row.request, row.choice), []).extend(row.emitted)
+            self.scores[row.request, row.choice] = self.scores.get((row.request, row.choice), ()) + row.scores
+            self.counts["scored"] += len(row.scores)
+            self.counts["forced"] += row.drafted if row.source == "grammar" else 0
             self.counts["drafted"] += row.drafted
             self.counts["accepted"] += row.accepted
             self.counts["rejected"] += row.drafted - row.accepted
@@ -153,7 +187,7 @@ class Simulation:
         self.engine = Engine(
             self.scheduler,
             self.runner,
-            self.drafter,
+            GrammarDrafts(self.drafter, setting.depth) if setting.skill is not None else self.drafter,
             FixedLimits(setting.budget, setting.sequences, setting.depth),
             observers=(self.outcome.observe,),
             clock=count().__next__,
@@ -244,4 +278,6 @@ class Simulation:
             assert found == wanted[: len(found)], f"{key}: another answer, as far as it went"
             return
         assert found == wanted, f"{key}: another answer"
+        told = scores(arrival.request) if choice == 0 else ()
+        assert self.outcome.scores.get(key, ()) == told, f"{key}: other scores of its prompt"
         assert self.outcome.finished[key] is reason, f"{key}: ended by {self.outcome.finished[key]}"

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.composition.simulation import Setting, Simulation, workload
+from tests.composition import features
+from tests.composition.simulation import Setting, Simulation, featured, workload
 from twostroke.cache import index, keys, lookup, space
-from twostroke.engine import engine, scheduler, sequence
+from twostroke.engine import engine, proposals, scheduler, sequence
+from twostroke.types import Request
 
 SETTINGS = [
     Setting(True, skill, lookahead, blocks, budget, spare)
@@ -111,6 +113,47 @@ FAULTS = [
         "report = self._commit(",
         "report = self._commit(plan, picks, started, planned, executed); self._propose(); (lambda *_: 0)(",
     ),
+    Fault(
+        "a grammar is advanced by a rejected draft",
+        scheduler.Scheduler,
+        "_settle",
+        "emitted = kept[: sequence.extend(kept)]",
+        "emitted = kept[: sequence.extend(kept)]; "
+        "[sequence.grammar.advance(t) for t in row.tokens[-row.drafts :][len(kept) - 1 :] "
+        "if row.drafts and sequence.grammar and sequence.grammar.valid((t,))]",
+    ),
+    Fault(
+        "the history includes a rejected draft",
+        scheduler.Scheduler,
+        "_row",
+        "written=tuple(sequence.tokens[known - written :])",
+        "written=tuple(sequence.tokens[known - written :]) + tokens[len(tokens) - depth :]",
+    ),
+    Fault(
+        "the history stops before the last token",
+        scheduler.Scheduler,
+        "_row",
+        "tuple(sequence.tokens[known - written :])",
+        "tuple(sequence.tokens[known - written : -1])",
+    ),
+    Fault(
+        "the mask is taken before the drafts",
+        features.Toy,
+        "allowed",
+        "self.after(drafts[:i])",
+        "self.after(())",
+    ),
+    Fault("drafts outside the grammar are verified", proposals, "_allowed", "grammar.valid(drafts)", "len(drafts)"),
+    Fault("a stop token is fed to the grammar", sequence.Sequence, "_verdict", "in self.request.stop_ids", "in ()"),
+    Fault("choices share a grammar", sequence.Sequence, "__post_init__", "self.request.grammar()", "SHARED"),
+    Fault(
+        "a grammar begins anew after a preemption",
+        scheduler.Scheduler,
+        "_start",
+        "sequence.admissions += 1",
+        "sequence.admissions += 1; sequence.grammar = sequence.request.grammar() if sequence.request.grammar else None",
+    ),
+    Fault("scored prompts are read from the cache", scheduler.Scheduler, "_seat", "not sequence.unscored", "True"),
     Fault("the drafter is not told who left", engine.Engine, "_forget", "self.drafter.forget(sequence)", "pass"),
 ]
 
@@ -130,6 +173,7 @@ def caught() -> str:
     for seed, setting in product(range(2), SETTINGS):
         try:
             Simulation(setting, seed).run(workload(seed))
+            Simulation(setting, seed).run(featured(workload(seed + 3, requests=10), grammar=True, penalties=True))
         except Exception as complaint:
             return repr(complaint)
     return ""
@@ -162,4 +206,21 @@ def test_a_collision_would_be_served_if_tokens_were_not_compared(monkeypatch: py
     compare = "entry is None or entry.parent is not parent or entry.text != text"
     break_line(monkeypatch, Fault("tokens are not compared", index.PrefixIndex, "child", compare, "entry is None"))
     with pytest.raises(AssertionError, match="is not its KV"):
+        serve()
+
+
+def test_scores_would_be_told_again_after_a_preemption_in_the_middle_of_a_prompt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def serve() -> None:
+        writer = Request("writes", tuple(range(7)), 36)
+        scored = Request("scored", (6, 5, 4) * 9, 4, prompt_logprobs=0)
+        outcome = Simulation(Setting(blocks=11, budget=2)).ask(writer, scored)
+        assert outcome.counts["preempted"] > 0
+        assert outcome.counts["scored"] == len(scored.prompt) - 1
+
+    serve()
+    again = "max(0, scored - row.start)"
+    break_line(monkeypatch, Fault("scores are told again", scheduler.Scheduler, "_settle", again, "0"))
+    with pytest.raises(AssertionError, match="other scores"):
         serve()

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tests.composition.simulation import Setting, Simulation, workload
+from tests.composition.simulation import Setting, Simulation, featured, workload
 
 SEEDS = (1, 2)
 MATRIX = [
@@ -29,4 +29,16 @@ def test_every_setting_gives_the_same_answers(seed: int, caching: bool) -> None:
             counts += Simulation(setting, seed).run(arrivals).counts
     happened = {"drafted", "accepted", "rejected", "preempted", "resumed", "chunked"}
     happened |= {"cached", "copies", "evicted"} if caching else set()
+    assert happened <= {name for name, number in counts.items() if number}, counts
+
+
+@pytest.mark.parametrize("penalties", [False, True])
+@pytest.mark.parametrize("grammar", [False, True])
+def test_what_is_asked_of_sampling_composes_with_every_setting(grammar: bool, penalties: bool) -> None:
+    arrivals = featured(workload(3, requests=12), grammar, penalties)
+    counts: Counter[str] = Counter()
+    for setting in MATRIX[::3]:  # a third of them, in which every value of every axis occurs
+        counts += Simulation(setting, seed=3).run(arrivals).counts
+    happened = {"accepted", "rejected", "preempted", "resumed", "chunked", "cached", "copies", "evicted", "scored"}
+    happened |= {"forced"} if grammar else set()
     assert happened <= {name for name, number in counts.items() if number}, counts
