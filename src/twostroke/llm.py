@@ -232,6 +232,10 @@ def judged(sampling: Sampling) -> Sampling:
         "top_p": (sampling.top_p, 0.0 < sampling.top_p <= 1.0),
         "min_p": (sampling.min_p, 0.0 <= sampling.min_p <= 1.0),
         "logprobs": (sampling.logprobs or 0, 0 <= (sampling.logprobs or 0) <= 100),
+        "presence_penalty": (sampling.presence_penalty, -2.0 <= sampling.presence_penalty <= 2.0),
+        "frequency_penalty": (sampling.frequency_penalty, -2.0 <= sampling.frequency_penalty <= 2.0),
+        "repetition_penalty": (sampling.repetition_penalty, 0.0 < sampling.repetition_penalty <= 100.0),
+        "min_tokens": (sampling.min_tokens, sampling.min_tokens >= 0),
     }
     for name, (value, fits) in ranges.items():
         if not fits:

@@ -493,3 +493,63 @@ class TestGroups:
         roots = [[space.index.keys.root("") for space in kv] for kv in (old, new)]
         assert roots[0][0] == roots[1][0]
         assert roots[0][1] != roots[1][1]
+
+
+class TestLifetimes:
+    """A wish that a prefix stays counts as a use at the end of that time."""
+
+    def leave(self, space: GroupSpace, tokens: Sequence[int], at_s: float, *retain: tuple[int, float]) -> None:
+        space.now_s = at_s
+        table = space.match(tokens, "", retain=retain)
+        space.copied(table)
+        assert space.grow(table, len(tokens) - 1)
+        space.close(table, tokens, len(tokens) - 1)
+        space.check()
+
+    def first_to_go(self, space: GroupSpace) -> int:
+        """The first token of the text whose last block is evicted first."""
+        entry = space._queue.pop()
+        while isinstance(entry.parent, Entry):
+            entry = entry.parent
+        return entry.text[0]
+
+    def test_what_is_wished_to_stay_outlives_what_was_used_later(self) -> None:
+        space = ledger()
+        self.leave(space, range(5), 1.0, (4, 301.0))
+        self.leave(space, range(10, 15), 2.0)
+        assert [self.first_to_go(space) for _ in range(2)] == [10, 0]
+
+    def test_a_lifetime_that_is_over_is_a_use_at_its_end(self) -> None:
+        space = ledger()
+        self.leave(space, range(5), 1.0, (4, 3.0))
+        self.leave(space, range(10, 15), 2.0)
+        self.leave(space, range(20, 25), 4.0)
+        assert [self.first_to_go(space) for _ in range(3)] == [10, 0, 20]
+
+    def test_only_the_blocks_of_the_prefix_are_meant(self) -> None:
+        space = ledger()
+        self.leave(space, range(13), 1.0, (5, 99.0))
+        assert [entry.until_s for entry in sorted(space.index, key=lambda e: e.text)] == [99.0, 99.0, 0.0]
+
+    def test_a_hit_with_a_wish_renews_it_and_one_without_takes_nothing_away(self) -> None:
+        space = ledger()
+        for at_s, retain in ((1.0, ((4, 5.0),)), (2.0, ((4, 9.0),)), (3.0, ((4, 7.0),)), (4.0, ())):
+            self.leave(space, range(9), at_s, *retain)
+        assert max(entry.until_s for entry in space.index) == 9.0
+
+    def test_a_wish_refuses_nothing(self) -> None:
+        space = ledger(blocks=2)
+        self.leave(space, range(8), 1.0, (8, 1e9))
+        table = space.match(range(50, 59), "")
+        assert space.grow(table, 8)
+        space.release(table)
+
+    def test_who_does_not_read_publishes_all_the_same(self) -> None:
+        space = ledger()
+        remember(space, range(9))
+        table = space.match(range(9), "", reading=False)
+        assert (table.cached, table.miss_reason) == (0, "unread")
+        assert space.grow(table, 8)
+        space.close(table, range(9), 8)
+        space.check()
+        assert hit(space, range(9)) == (8, None)

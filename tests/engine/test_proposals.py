@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.composition.features import Toy
 from twostroke.cache.table import Table
 from twostroke.engine.proposals import MOST_DRAFTS, vetted
 from twostroke.engine.sequence import Sequence
@@ -83,3 +84,21 @@ def test_whatever_is_kept_can_be_verified(proposals: list[Proposal]) -> None:
         assert proposal.sequence == 0
         assert all(type(token) is int and 0 <= token < 7 for token in proposal.tokens)
         assert all(0 <= rate <= 1 for rate in proposal.survival)
+
+
+class Broken(Toy):
+    def valid(self, drafts: object) -> int:
+        raise RuntimeError("no")
+
+
+def test_drafts_end_where_they_leave_the_grammar() -> None:
+    kept, faults = vetted([good(0, 1, 6, 3, 1), good(1, 6, 0)], [running(n, grammar=Toy) for n in range(2)], 7)
+    assert kept == [good(0, 1, 6, 3), Proposal(1, (), (), "x", "grammar")]
+    assert Toy().valid((1, 6, 3, 1)) == 3
+    assert faults == []
+
+
+def test_a_grammar_that_fails_costs_its_own_drafts() -> None:
+    kept, faults = vetted([good(0, 0), good(1, 0)], [running(0, grammar=Broken), running(1)], 7)
+    assert kept == [Proposal(0, (), (), "x", "grammar"), good(1, 0)]
+    assert faults == []

@@ -10,7 +10,7 @@ from twostroke.cache.keys import Group
 from twostroke.cache.policy import LeastRecentlyUsed
 from twostroke.cache.space import GroupSpace
 from twostroke.cache.table import Store, Table
-from twostroke.engine.scheduler import Scheduler
+from twostroke.engine.scheduler import SCORED, Scheduler
 from twostroke.engine.sequence import Sequence
 from twostroke.engine.step import Plan
 from twostroke.types import (
@@ -476,3 +476,26 @@ class TestCheck:
         desk.scheduler.queue.append(a)
         with pytest.raises(AssertionError, match="waits and holds"):
             desk.scheduler.check()
+
+
+class TestAdmission:
+    def test_lower_priorities_are_admitted_first_and_equals_in_order_of_arrival(self) -> None:
+        desk = Desk()
+        sequences = [desk.add(4, 2, priority=priority) for priority in (0, 5, 0, -1, -1)]
+        assert list(desk.scheduler.queue) == [sequences[i] for i in (3, 4, 0, 2, 1)]
+
+    def test_a_step_scores_a_bounded_number_of_prompt_tokens(self) -> None:
+        desk = Desk()
+        for _ in range(2):
+            desk.add(100, 2, prompt_logprobs=0)
+        while desk.scheduler.queue or desk.scheduler.running:
+            plan = desk.scheduler.plan(Limits(tokens=512))
+            assert 0 <= sum(len(row.scores) for row in plan.rows) <= SCORED
+            assert plan.rows
+            picks = [Picks((0,) * row.samples, scores=(LOGPROBS,) * len(row.scores)) for row in plan.rows]
+            desk.reports += desk.scheduler.commit(plan, picks)
+        told = [sum(len(r.scores) for r in desk.reports if r.sequence == s) for s in {r.sequence for r in desk.reports}]
+        assert told == [99, 99]
+
+
+LOGPROBS = Logprobs(TokenLogprob(0, -1.0), ())

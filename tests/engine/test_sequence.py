@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.composition.features import Toy
 from twostroke.engine.sequence import Sequence
 from twostroke.types import FinishReason, Request
 
@@ -108,3 +109,24 @@ def test_drafts_go_no_deeper_than_the_answer_can_use(fields: dict[str, Any], dep
 
 def test_the_last_token_is_sampled_not_drafted() -> None:
     assert make(max_tokens=1).depth == 0
+
+
+def test_a_grammar_is_fed_what_was_committed_and_ends_the_answer() -> None:
+    sequence = make(grammar=lambda: Toy(length=2))
+    assert isinstance(sequence.grammar, Toy)
+    assert sequence.extend([0, 2, 6]) == 2
+    assert (sequence.grammar.fed, sequence.finished) == ([0, 2], FinishReason.STOP)
+
+
+def test_a_stop_token_is_not_fed_to_the_grammar() -> None:
+    sequence = make(grammar=Toy, stop_ids=frozenset({6}))
+    assert sequence.extend([0, 6]) == 2
+    assert isinstance(sequence.grammar, Toy)
+    assert (sequence.grammar.fed, sequence.finished) == ([0], FinishReason.STOP)
+
+
+def test_a_token_outside_the_grammar_ends_the_answer_as_an_error() -> None:
+    sequence = make(grammar=Toy)
+    assert sequence.extend([0, 5, 1]) == 2
+    assert sequence.finished is FinishReason.ERROR
+    assert sequence.error == "the grammar failed: token 5 is not allowed after [0]"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given
 
-from tests.observe.reports import Run, report, request, row, runs
+from tests.observe.reports import Run, admission, report, request, row, runs
 from twostroke.observe.delivery import Batch, Delivery
-from twostroke.types import Delta, Done, End, Event, FinishReason, Phases
+from twostroke.types import Delta, Done, End, Event, FinishReason, Logprobs, Phases, TokenLogprob
 
 
 def listen(delivery: Delivery, name: str = "r", choices: int = 1) -> list[Event]:
@@ -108,3 +109,20 @@ def test_the_ending_carries_the_account() -> None:
     listen(delivery)
     delivery(report(row(finished=FinishReason.STOP)))
     assert asked == [("r", 0)]
+
+
+def test_scores_are_told_before_there_is_a_token_and_reuse_with_the_first_one() -> None:
+    delivery = Delivery()
+    heard = listen(delivery)
+    score = Logprobs(TokenLogprob(4, -1.0), ())
+    delivery(report(replace(row(emitted=0), scores=(score,)), admitted=(admission(cached=3),)))
+    delivery(report(row(emitted=1)))
+    delivery(report(row(emitted=1)))
+    assert heard == [Delta(0, (), (), (score,)), Delta(0, (0,), cached=3), Delta(0, (0,))]
+
+
+def test_an_answer_that_failed_says_why() -> None:
+    delivery = Delivery()
+    heard = listen(delivery)
+    delivery(report(replace(row(emitted=0, finished=FinishReason.ERROR), error="the grammar failed: no")))
+    assert heard == [Done(0, FinishReason.ERROR, None, "the grammar failed: no")]
