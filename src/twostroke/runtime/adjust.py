@@ -19,6 +19,10 @@ from twostroke.types import Row, Sampling
 Logits = NDArray[Any]  # [samples, vocabulary], float32 (float64 for the reference), changed in place
 Ids = NDArray[np.intp]
 PROMPTS = 64  # prompts whose distinct tokens are kept
+# By a byte of a mask, the most that each of its eight tokens' logits may be: bounds are many times faster to apply than
+# bits, and leave the logits below them as they are.
+BOUNDS = np.where(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"), np.inf, -np.inf)
+BOUNDS = BOUNDS.astype(np.float32)
 
 
 def adjusts(row: Row) -> bool:
@@ -49,7 +53,10 @@ class Adjuster:
         sampling = row.sampling
         ids, counts = np.unique(np.array(answer, np.intp), return_counts=True)
         if sampling.repetition_penalty != 1.0:
-            _repeat(line, np.union1d(self._distinct(row.prompt), ids), sampling.repetition_penalty)
+            prompt = self._distinct(row.prompt)
+            places = np.minimum(np.searchsorted(prompt, ids), len(prompt) - 1)
+            _repeat(line, prompt, sampling.repetition_penalty)
+            _repeat(line, ids[prompt[places] != ids], sampling.repetition_penalty)
         if len(ids) and (sampling.frequency_penalty or sampling.presence_penalty):
             _subtract(line, ids, counts, sampling)
 
@@ -95,11 +102,10 @@ def _confine(row: Row, logits: Logits, drafts: Sequence[int]) -> str | None:
         return None
     try:
         masks = np.frombuffer(row.grammar.allowed(drafts), np.uint8).reshape(len(logits), -1)
-        vocabulary = logits.shape[1]
+        width = min(logits.shape[1], 8 * masks.shape[1])
         for line, mask in zip(logits, masks, strict=True):
-            allowed = np.unpackbits(mask, count=min(vocabulary, 8 * len(mask)), bitorder="little")
-            np.copyto(line[: len(allowed)], -np.inf, where=allowed == 0)
-            line[len(allowed) :] = -np.inf
+            np.minimum(line[:width], BOUNDS.take(mask, axis=0).reshape(-1)[:width], out=line[:width])
+            line[width:] = -np.inf
     except Exception as error:
         return f"the grammar failed: {error}"
     return None
