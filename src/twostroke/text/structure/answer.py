@@ -48,10 +48,13 @@ class AnswerGrammar:
 
     def valid(self, drafts: Sequence[int]) -> int:
         """How many leading drafts the grammar allows; none behind an end of text."""
-        until = next((i for i, draft in enumerate(drafts) if draft in self._ends), len(drafts))
         copy = self._matcher.deep_copy()
-        kept = copy.try_consume_tokens(list(drafts[:until]))
-        return kept + (kept == until < len(drafts) and not copy.is_error() and copy.is_accepting())
+        for index, draft in enumerate(drafts):
+            if draft in self._ends:
+                return index + (copy.is_accepting() and not copy.is_error())
+            if not _takes(copy, draft):
+                return index
+        return len(drafts)
 
     def forced(self) -> tuple[int, ...]:
         """The text that must come next, in the tokens that encoding it gives."""
@@ -65,9 +68,15 @@ def _mask(matcher: LLMatcher) -> bytes:
     return mask
 
 
+def _takes(matcher: LLMatcher, draft: int) -> bool:
+    """Moves on by a draft that the mask allows: where text is forced, only in the tokens that encoding it gives."""
+    forced = matcher.compute_ff_tokens()
+    return forced[:1] in ([], [draft]) and matcher.try_consume_tokens([draft]) == 1
+
+
 def _behind(matcher: LLMatcher, draft: int) -> bytes | None:
     """The mask after `draft`; None where the grammar does not take it, or cannot go on."""
-    if matcher.try_consume_tokens([draft]) != 1:
+    if not _takes(matcher, draft):
         return None
     mask = matcher.compute_bitmask()
     return None if matcher.is_error() else mask

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
+from urllib.parse import unquote
 
 from twostroke.errors import InvalidParameter
 
@@ -18,12 +19,14 @@ from twostroke.errors import InvalidParameter
 OPTIONS: Mapping[str, Any] = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
 LENIENT: Mapping[str, Any] = {**OPTIONS, "lenient": True, "coerce_one_of": True}
 
-# The parser walks schemas by recursion and builds an automaton of as many states as a divisor: both must be bounded.
+# The parser walks schemas by recursion, builds an automaton of as many states as a divisor, compares every pattern of
+# names with every other: what is bounded here keeps it from overflowing its stack, and from taking seconds.
 MOST_BYTES = 262_144
 MOST_DEPTH = 64
 MOST_LEVELS = 600  # depths of the root and of everything that is referred to, added up
 MOST_DIVISOR = 10_000
-MOST_PATTERN = 4_000
+MOST_PATTERN = 4_000  # characters
+MOST_MEMBERS = {"properties": 2_000, "patternProperties": 64}  # in all; work grows with their square
 
 _ENFORCED = frozenset(
     ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri", "unknown"]
@@ -77,9 +80,12 @@ def _judge(schema: Mapping[str, Any], path: str) -> None:
     size = len(_dumped(schema, path))
     if size > MOST_BYTES:
         raise _too_large(f"has {size} bytes of at most {MOST_BYTES}", path)
-    levels = depth + sum(_depth(_target(schema, ref), MOST_DEPTH) for ref in _named(schema, "$ref", str))
+    levels = depth + sum(_depth(_target(schema, ref), MOST_DEPTH) for ref in set(_named(schema, "$ref", str)))
     if levels > MOST_LEVELS:
         raise _too_large(f'is {levels} levels deep along its "$ref", of at most {MOST_LEVELS}', path)
+    for word, most in MOST_MEMBERS.items():
+        if (count := sum(map(len, _named(schema, word, Mapping)))) > most:
+            raise _too_large(f'has {count} "{word}", of at most {most}', path)
     _judge_divisors(schema, path)
     if long := next((text for text in _named(schema, "pattern", str) if len(text) > MOST_PATTERN), None):
         raise _too_large(f'has a "pattern" of {len(long)} characters, of at most {MOST_PATTERN}', path)
@@ -119,20 +125,21 @@ def _inside(value: Any) -> Iterator[Any]:
         yield from value
 
 
-def _named(schema: Any, key: str, kind: Any) -> set[Any]:
+def _named(schema: Any, key: str, kind: Any) -> list[Any]:
     """The values that stand under `key` anywhere, of this kind."""
-    found, waiting = set(), [schema]
+    found, waiting = [], [schema]
     while waiting:
         each = waiting.pop()
         if isinstance(each, Mapping) and isinstance(each.get(key), kind):
-            found.add(each[key])
+            found.append(each[key])
         waiting += _inside(each)
     return found
 
 
 def _target(schema: Any, ref: str) -> Any:
-    """What a reference into the schema names, None where there is no such thing."""
-    for step in ref.removeprefix("#").strip("/").split("/") if ref != "#" else ():
+    """What a reference names; the whole schema where that is not to be seen from its text alone."""
+    at = schema
+    for step in unquote(ref).removeprefix("#").strip("/").split("/"):
         name = step.replace("~1", "/").replace("~0", "~")
-        schema = schema.get(name) if isinstance(schema, Mapping) else None
-    return schema
+        at = at.get(name) if isinstance(at, Mapping) else None
+    return schema if at is None else at
