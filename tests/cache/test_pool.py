@@ -55,9 +55,9 @@ class PoolMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.named)
     @rule(data=st.data())
-    def unname(self, data: st.DataObject) -> None:
+    def clear_name(self, data: st.DataObject) -> None:
         block = data.draw(st.sampled_from(sorted(self.named)))
-        self.pool.unname(block)
+        self.pool.clear_name(block)
         self.named.remove(block)
 
     @invariant()
@@ -110,7 +110,7 @@ def test_a_name_needs_a_holder_and_is_given_once() -> None:
     with pytest.raises(AssertionError, match="named twice"):
         pool.name(block)
     with pytest.raises(AssertionError, match="no name to lose"):
-        pool.unname(1 - block)
+        pool.clear_name(1 - block)
 
 
 @pytest.mark.parametrize("attribute", ["holders", "named", "idle", "_free"])

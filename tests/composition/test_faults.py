@@ -153,7 +153,7 @@ FAULTS = [
         "sequence.admissions += 1",
         "sequence.admissions += 1; sequence.grammar = sequence.request.grammar() if sequence.request.grammar else None",
     ),
-    Fault("scored prompts are read from the cache", scheduler.Scheduler, "_seat", "not sequence.unscored", "True"),
+    Fault("scored prompts are read from the cache", scheduler.Scheduler, "_reserve", "not sequence.unscored", "True"),
     Fault("the drafter is not told who left", engine.Engine, "_forget", "self.drafter.forget(sequence)", "pass"),
 ]
 

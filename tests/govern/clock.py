@@ -185,7 +185,7 @@ class SyntheticModel:
 
     def expect(self, job: Job) -> tuple[float, ...]:
         acceptance, depth = self.inner.acceptance, min(self.deepest, job.remaining - 1)
-        return acceptance.hoped(job.id, 0, acceptance.survival(job.id, job.namespace, 0, depth))
+        return acceptance.optimistic(job.id, 0, acceptance.survival(job.id, job.namespace, 0, depth))
 
     def draft(self, wanted: Sequence[tuple[Job, int]]) -> list[Proposal]:
         deepest = max((depth for _, depth in wanted), default=0)

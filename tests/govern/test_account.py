@@ -2,35 +2,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twostroke.govern.account import CEILING, GRANT, MOST_OWED, OVERDRAFT, SHARE, Accounts, Purse
+from twostroke.govern.account import CEILING, GRANT, MOST_OWED, OVERDRAFT, SHARE, Accounts, DraftBudget
 
 STEP = 0.1
 
 
 def test_before_anything_was_gained_the_machine_may_lose_a_grant_and_its_share():
-    assert Accounts().purse([1], STEP, STEP).most == pytest.approx((GRANT + SHARE) * STEP)
+    assert Accounts().draft_budget([1], STEP, STEP).most == pytest.approx((GRANT + SHARE) * STEP)
 
 
 def test_the_grant_is_given_once():
     accounts = Accounts()
-    accounts.purse([1], STEP, STEP)
+    accounts.draft_budget([1], STEP, STEP)
     accounts.book_machine(STEP, GRANT * STEP + SHARE * STEP, 0.0)
-    assert accounts.purse([1], STEP, STEP).most == pytest.approx(SHARE * STEP)
+    assert accounts.draft_budget([1], STEP, STEP).most == pytest.approx(SHARE * STEP)
 
 
 def test_a_sequence_that_drafts_nothing_pays_its_share_of_time_and_no_more():
     accounts = Accounts()
-    purse = accounts.purse([1], STEP, STEP)
-    assert purse.hindered(0.99 * SHARE * STEP) is None
-    assert purse.hindered(1.01 * SHARE * STEP) == 1
+    draft_budget = accounts.draft_budget([1], STEP, STEP)
+    assert draft_budget.cannot_afford(0.99 * SHARE * STEP) is None
+    assert draft_budget.cannot_afford(1.01 * SHARE * STEP) == 1
 
 
 def test_unused_shares_add_up():
     accounts = Accounts()
     for _ in range(9):
         accounts.book(1, STEP, 0.0, 0.0)
-    assert accounts.purse([1], STEP, STEP).hindered(9.9 * SHARE * STEP) is None
-    assert accounts.purse([1], STEP, STEP).hindered(10.1 * SHARE * STEP) == 1
+    assert accounts.draft_budget([1], STEP, STEP).cannot_afford(9.9 * SHARE * STEP) is None
+    assert accounts.draft_budget([1], STEP, STEP).cannot_afford(10.1 * SHARE * STEP) == 1
 
 
 def test_a_sequence_with_drafts_may_owe_a_part_of_the_time_it_still_takes():
@@ -49,8 +49,8 @@ def test_an_answer_without_a_limit_may_owe_no_more_than_a_step_or_two():
 
 
 def test_the_grant_is_of_a_step_that_reads_no_prompt():
-    purse = Accounts().purse([1], 3 * STEP, STEP)
-    assert purse.most == pytest.approx(GRANT * STEP + SHARE * 3 * STEP)
+    draft_budget = Accounts().draft_budget([1], 3 * STEP, STEP)
+    assert draft_budget.most == pytest.approx(GRANT * STEP + SHARE * 3 * STEP)
 
 
 def test_gains_add_up_to_a_ceiling():
@@ -70,36 +70,36 @@ def test_a_closed_account_is_gone():
 
 
 def test_the_poorest_is_named_and_hope_lifts_it():
-    purse = Purse(1.0, {1: 0.02, 2: 0.01}, STEP)
-    assert purse.hindered(0.03) == 2
-    purse.hope(2, 0.5)
-    assert purse.hindered(0.03) == 1
-    purse.hope(1, 0.5)
-    assert purse.hindered(0.03) is None
+    draft_budget = DraftBudget(1.0, {1: 0.02, 2: 0.01}, STEP)
+    assert draft_budget.cannot_afford(0.03) == 2
+    draft_budget.count_on(2, 0.5)
+    assert draft_budget.cannot_afford(0.03) == 1
+    draft_budget.count_on(1, 0.5)
+    assert draft_budget.cannot_afford(0.03) is None
 
 
 def test_nobody_counts_on_more_than_a_steps_time():
-    purse = Purse(1.0, {1: 0.0}, STEP)
+    draft_budget = DraftBudget(1.0, {1: 0.0}, STEP)
     for _ in range(20):
-        purse.hope(1, 0.9)
-    assert purse.hindered(0.999 * STEP) is None
-    assert purse.hindered(1.001 * STEP) == 1
+        draft_budget.count_on(1, 0.9)
+    assert draft_budget.cannot_afford(0.999 * STEP) is None
+    assert draft_budget.cannot_afford(1.001 * STEP) == 1
 
 
 def test_hope_of_a_sequence_that_is_not_there_changes_nothing():
-    purse = Purse(1.0, {1: 0.0}, STEP)
-    purse.hope(7, 1.0)
-    assert purse.hindered(0.01) == 1
-    assert Purse(1.0, {}, STEP).hindered(9.0) is None
+    draft_budget = DraftBudget(1.0, {1: 0.0}, STEP)
+    draft_budget.count_on(7, 1.0)
+    assert draft_budget.cannot_afford(0.01) == 1
+    assert DraftBudget(1.0, {}, STEP).cannot_afford(9.0) is None
 
 
 @given(st.lists(st.tuples(st.floats(0.001, 1), st.floats(0, 1), st.integers(0, 8)), min_size=1, max_size=80))
 def test_the_machine_never_loses_more_than_its_share_and_its_grant(steps):
-    """Whatever is wished, what is spent stays inside the purse; accepted drafts only ever help."""
+    """Whatever is wished, what is spent stays inside the budget; accepted drafts only ever help."""
     accounts, spent, saved, time = Accounts(), 0.0, 0.0, 0.0
     first = steps[0][0]
     for step_s, wished, accepted in steps:
-        drafts_s = min(wished, accounts.purse([1], step_s, step_s).most)
+        drafts_s = min(wished, accounts.draft_budget([1], step_s, step_s).most)
         accounts.book_machine(step_s, drafts_s, accepted * step_s)
         spent, saved, time = spent + drafts_s, saved + accepted * step_s, time + step_s
         assert spent - saved <= SHARE * time + GRANT * first + 1e-9

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.govern.views import draft
-from twostroke.govern.account import Purse
+from twostroke.govern.account import DraftBudget
 from twostroke.govern.cost import CostCurves
 from twostroke.govern.depth import LEAST, MARGIN, Load, Queue, choose, least_paying
 from twostroke.types import Proposal
@@ -18,12 +18,12 @@ STEP_MS = st.lists(st.floats(0.5, 30), min_size=2, max_size=12).map(
 
 
 def rich():
-    return Purse(1e9, {}, 0.0)
+    return DraftBudget(1e9, {}, 0.0)
 
 
-def one(*survival, answering=1, rows=None, purse=None, drafting=True, curves=CURVES):
+def one(*survival, answering=1, rows=None, draft_budget=None, drafting=True, curves=CURVES):
     load = Load(rows or answering, 100, answering)
-    return choose([draft(1, *survival)], load, curves, purse or rich(), drafting)
+    return choose([draft(1, *survival)], load, curves, draft_budget or rich(), drafting)
 
 
 def rate(curves, load, survivals):
@@ -105,14 +105,14 @@ def test_leaving_zero_asks_for_a_gain_that_staying_does_not():
 def test_the_machines_purse_is_a_hard_bound():
     survival = [0.99] * 16
     for most in (0.0, 0.0005, 0.002, 0.01):
-        depths = one(*survival, purse=Purse(most, {1: 10.0}, 0.05))
+        depths = one(*survival, draft_budget=DraftBudget(most, {1: 10.0}, 0.05))
         assert depths.extra_s <= most
-    assert one(*survival, purse=Purse(0.0, {1: 10.0}, 0.05)).by_sequence == {}
+    assert one(*survival, draft_budget=DraftBudget(0.0, {1: 10.0}, 0.05)).by_sequence == {}
 
 
 def test_who_drafts_nothing_bounds_the_step_for_the_others():
     load = Load(2, 100, 2)
-    poor = choose([draft(1, *[0.99] * 8)], load, CURVES, Purse(1.0, {1: 1.0, 2: 0.0011}, 0.05), True)
+    poor = choose([draft(1, *[0.99] * 8)], load, CURVES, DraftBudget(1.0, {1: 1.0, 2: 0.0011}, 0.05), True)
     assert poor.by_sequence == {1: 1}
     assert poor.extra_s <= 0.0011
 
@@ -120,7 +120,7 @@ def test_who_drafts_nothing_bounds_the_step_for_the_others():
 def test_who_cannot_bear_the_step_gets_drafts_of_its_own_first():
     load = Load(2, 100, 2)
     proposals = [draft(1, *[0.95] * 8), draft(2, *[0.5, 0.1])]
-    depths = choose(proposals, load, CURVES, Purse(1.0, {1: 1.0, 2: 0.0}, 0.05), True)
+    depths = choose(proposals, load, CURVES, DraftBudget(1.0, {1: 1.0, 2: 0.0}, 0.05), True)
     assert depths.by_sequence[2] >= 1
     assert depths.by_sequence[1] >= 1
 

@@ -13,8 +13,8 @@ from tests.govern.clock import TRUTH, Job, Machine, SyntheticModel, synthetic
 from twostroke.engine.null import FixedLimits
 from twostroke.govern.account import GRANT
 from twostroke.govern.cost import SEED, CostCurves
+from twostroke.govern.draft_model import DepthChooser
 from twostroke.govern.governor import CostGovernor, Settings
-from twostroke.govern.worth import Worth
 from twostroke.speculate.auto import Auto
 from twostroke.speculate.synthetic import always
 
@@ -196,7 +196,7 @@ def test_there_is_no_cliff_as_load_grows():
 
 
 def test_at_the_break_even_it_does_not_flutter():
-    """An acceptance that just pays: where the purse is empty drafts are rationed, else they stay on or off."""
+    """An acceptance that just pays: where the budget is empty drafts are rationed, else they stay on or off."""
     machine = Machine(CostGovernor(TRUTH), synthetic(always(0.05)))
     machine.run(jobs(1, output=800))
     on = [drafts > 0 for _, _, drafts in machine.steps]
@@ -271,7 +271,7 @@ def with_model(rate, work, draft_ms, k=None):
     truth = replace(TRUTH, draft_ms={1: draft_ms, 8: 2 * draft_ms})
     model = SyntheticModel(always(rate), truth)
     governor = CostGovernor(truth) if k is None else constant(k)
-    worth = Worth(lambda: truth) if k is None else lambda hopes, rivals: dict.fromkeys(hopes, k)
+    worth = DepthChooser(lambda: truth) if k is None else lambda survivals, rivals: dict.fromkeys(survivals, k)
     drafter = Auto([synthetic(always())], model, worth)
     return Machine(governor, drafter, lambda now: truth, model=model).run(work)
 

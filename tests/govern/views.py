@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from twostroke.types import FinishReason, Proposal, Report, Sampling, SequenceReport
+from twostroke.types import FinishReason, Grammar, Proposal, Report, Sampling, SequenceReport
 
 
 @dataclass
-class Seat:
+class FakeSequence:
     """Implements `SequenceView`; a context is a number here, its tokens are all 0."""
 
     id: int = 1
@@ -25,6 +25,7 @@ class Seat:
     speculate: str | None = None
     draft_tokens: int | None = None
     prediction: Sequence[int] = ()
+    grammar: Grammar | None = None
 
     @property
     def tokens(self) -> range:
@@ -35,7 +36,7 @@ class Seat:
 class Engine:
     """Implements `View`."""
 
-    running: Collection[Seat] = ()
+    running: Collection[FakeSequence] = ()
     prefilling: int = 0
     entering: int = 0
 

@@ -63,13 +63,13 @@ class ChainRunner:
         return self.namespaces[row.sequence]
 
 
-def always(behind: int, remaining: int, survival: object, hoped: object) -> bool:
+def always(behind: int, remaining: int, survival: object, optimistic: object) -> bool:
     return True
 
 
-def to_full_depth(hopes: Mapping[int, tuple[float, ...]], rivals: object) -> dict[int, int]:
+def to_full_depth(survivals: Mapping[int, tuple[float, ...]], rivals: object) -> dict[int, int]:
     """Every draft is worth its time."""
-    return {sequence: len(survival) for sequence, survival in hopes.items()}
+    return {sequence: len(survival) for sequence, survival in survivals.items()}
 
 
 class WrongAt(ChainRunner):
@@ -229,9 +229,9 @@ def test_passes_that_only_catch_up_are_bounded_and_priced_by_nobody() -> None:
     bench.ask(request("a", text(48), 20, speculate="off"))
     priced: list[int] = []
 
-    def worth(hopes: Mapping[int, tuple[float, ...]], rivals: object) -> dict[int, int]:
+    def worth(survivals: Mapping[int, tuple[float, ...]], rivals: object) -> dict[int, int]:
         priced.append(bench.chain.positions)
-        return to_full_depth(hopes, rivals)
+        return to_full_depth(survivals, rivals)
 
     bench.engine.drafter = Auto((), bench.drafter, worth, bench.drafter.name)
     positions: list[int] = []
@@ -246,7 +246,7 @@ def test_passes_that_only_catch_up_are_bounded_and_priced_by_nobody() -> None:
 def test_whether_catching_up_pays_is_asked_now_and_then() -> None:
     bench, asked = Bench(), 0
 
-    def repays(behind: int, remaining: int, survival: object, hoped: object) -> bool:
+    def repays(behind: int, remaining: int, survival: object, optimistic: object) -> bool:
         nonlocal asked
         asked += 1
         return False
@@ -258,7 +258,7 @@ def test_whether_catching_up_pays_is_asked_now_and_then() -> None:
 
 def test_where_catching_up_does_not_pay_it_stays_silent() -> None:
     bench = Bench()
-    bench.drafter.repays = lambda behind, remaining, survival, hoped: remaining > 100
+    bench.drafter.repays = lambda behind, remaining, survival, optimistic: remaining > 100
     asked = request("a", text(20))
     assert bench.ask(asked)["a"] == truth(asked)
     assert bench.chain.passes == 0
@@ -267,7 +267,7 @@ def test_where_catching_up_does_not_pay_it_stays_silent() -> None:
 def test_what_is_counted_on_follows_the_answers_of_the_namespace() -> None:
     bench, counted_on = Bench(), []
 
-    def repays(behind: int, remaining: int, survival: object, hoped: object) -> bool:
+    def repays(behind: int, remaining: int, survival: object, optimistic: object) -> bool:
         counted_on.append(remaining)
         return False
 

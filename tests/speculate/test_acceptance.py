@@ -180,9 +180,9 @@ def test_a_namespace_that_is_asked_no_more_gets_another_chance():
     assert acceptance.survival(4, "b", 0, 1)[0] < 0.2
 
 
-def hoped(acceptance: Acceptance, count: int) -> tuple[float, ...]:
-    """What is hoped of sequence 1."""
-    return acceptance.hoped(1, 0, acceptance.survival(1, "", 0, count))
+def optimistic(acceptance: Acceptance, count: int) -> tuple[float, ...]:
+    """An optimistic guess at sequence 1."""
+    return acceptance.optimistic(1, 0, acceptance.survival(1, "", 0, count))
 
 
 class TestHope:
@@ -197,29 +197,29 @@ class TestHope:
 
     def test_a_new_sequence_is_hoped_to_be_better_than_believed(self) -> None:
         acceptance = Acceptance(first=0.6)
-        (believed,), (hope,) = acceptance.survival(1, "", 0, 1), hoped(acceptance, 1)
+        (believed,), (hope,) = acceptance.survival(1, "", 0, 1), optimistic(acceptance, 1)
         assert believed + 0.1 < hope < 1.0
 
     def test_a_failure_alone_does_not_silence_it_and_many_do(self) -> None:
-        assert hoped(self.seen(0, 1), 1)[0] > 0.55
-        assert hoped(self.seen(0, 6), 1)[0] < 0.4
+        assert optimistic(self.seen(0, 1), 1)[0] > 0.55
+        assert optimistic(self.seen(0, 6), 1)[0] < 0.4
 
     def test_the_hope_goes_as_evidence_comes(self) -> None:
         margins = []
         for pairs in (0, 4, 12, 40):
             acceptance = self.seen(pairs, pairs)
-            margins.append(hoped(acceptance, 1)[0] - acceptance.survival(1, "", 0, 1)[0])
+            margins.append(optimistic(acceptance, 1)[0] - acceptance.survival(1, "", 0, 1)[0])
         assert margins == sorted(margins, reverse=True)
         assert margins[-1] < 0.07
 
     def test_what_follows_the_first_is_as_likely_as_believed(self) -> None:
         acceptance = self.seen(3, 3)
-        believed, hopes = acceptance.survival(1, "", 0, 3), hoped(acceptance, 3)
-        assert [b / a for a, b in itertools.pairwise(hopes)] == pytest.approx(
+        believed, survivals = acceptance.survival(1, "", 0, 3), optimistic(acceptance, 3)
+        assert [b / a for a, b in itertools.pairwise(survivals)] == pytest.approx(
             [b / a for a, b in itertools.pairwise(believed)]
         )
 
     def test_certainty_needs_no_hope(self) -> None:
         acceptance = Acceptance(first=1.0)
-        assert hoped(acceptance, 2) == acceptance.survival(1, "", 0, 2)
-        assert hoped(acceptance, 0) == ()
+        assert optimistic(acceptance, 2) == acceptance.survival(1, "", 0, 2)
+        assert optimistic(acceptance, 0) == ()

@@ -113,8 +113,8 @@ def test_a_model_is_asked_for_what_is_worth_it_and_no_more():
     model = Model((0.9, 0.8, 0.7))
     asked = []
 
-    def worth(hopes, rivals):
-        asked.append((hopes, rivals))
+    def worth(survivals, rivals):
+        asked.append((survivals, rivals))
         return {1: 2, 2: 0}
 
     texts = [
@@ -132,7 +132,7 @@ def test_a_model_is_asked_for_what_is_worth_it_and_no_more():
 
 def test_a_model_with_nothing_to_say_is_not_asked():
     model = Model(())
-    auto = Auto([fixed("a", 0.6)], model, lambda hopes, rivals: {})
+    auto = Auto([fixed("a", 0.6)], model, lambda survivals, rivals: {})
     assert [p.source for p in auto.propose([Text()])] == ["a"]
     assert model.wanted == [[]]
 
@@ -140,7 +140,7 @@ def test_a_model_with_nothing_to_say_is_not_asked():
 def test_all_drafters_hear_forget_and_bring_their_groups():
     model = Model(())
     suffix = LookupDrafter(Suffix())
-    auto = Auto([suffix], model, lambda hopes, rivals: {})
+    auto = Auto([suffix], model, lambda survivals, rivals: {})
     text = Text(tokens=[1, 2, 1, 2])
     assert auto.propose([text])[0].tokens
     auto.observe(report(row(text, [2])))
@@ -152,14 +152,14 @@ def test_all_drafters_hear_forget_and_bring_their_groups():
 
 def test_a_model_alone_goes_by_its_own_name_and_is_asked_only_where_it_is_worth_it():
     model = Model((0.9, 0.8))
-    alone = Auto((), model, lambda hopes, rivals: {}, "draft")
+    alone = Auto((), model, lambda survivals, rivals: {}, "draft")
     (proposal,) = alone.propose([Text()])
     assert (alone.name, proposal.tokens, proposal.reason) == ("draft", (), "low_acceptance")
     assert model.wanted == [[]]
 
 
 def test_a_model_that_cannot_draft_yet_says_so():
-    (proposal,) = Auto((), Model(()), lambda hopes, rivals: {}, "draft").propose([Text()])
+    (proposal,) = Auto((), Model(()), lambda survivals, rivals: {}, "draft").propose([Text()])
     assert (proposal.tokens, proposal.reason) == ((), "catching_up")
 
 
@@ -167,9 +167,9 @@ def test_who_is_still_catching_up_is_not_priced():
     """Its passes bring no drafts yet: charging them would empty the books before the first one."""
     asked = []
 
-    def worth(hopes, rivals):
-        asked.append(dict(hopes))
-        return dict.fromkeys(hopes, 1)
+    def worth(survivals, rivals):
+        asked.append(dict(survivals))
+        return dict.fromkeys(survivals, 1)
 
     auto = Auto((), Model((0.9,), reading={1}), worth, "draft")
     proposals = {p.sequence: p for p in auto.propose([Text(id=1), Text(id=2)])}

@@ -8,15 +8,11 @@ from typing import Any
 import pytest
 
 from tests.composition.features import Toy
-from tests.govern.views import Seat
+from tests.govern.views import FakeSequence
 from twostroke.engine.protocols import SequenceView
 from twostroke.speculate.grammar import GrammarDrafts
 from twostroke.speculate.none import NoDraft
 from twostroke.types import Grammar, Proposal
-
-
-class View(Seat):
-    grammar: Grammar | None = None
 
 
 class Says(NoDraft):
@@ -36,10 +32,8 @@ class Fails(Toy):
         raise RuntimeError("no")
 
 
-def view(grammar: Grammar | None, **fields: Any) -> View:
-    made = View(**fields)
-    made.grammar = grammar
-    return made
+def view(grammar: Grammar | None, **fields: Any) -> FakeSequence:
+    return FakeSequence(grammar=grammar, **fields)
 
 
 def toy() -> Toy:
@@ -50,7 +44,7 @@ def toy() -> Toy:
     return grammar
 
 
-def propose(drafter: Says, sequence: View, draft_tokens: int = 8) -> Sequence[Proposal]:
+def propose(drafter: Says, sequence: FakeSequence, draft_tokens: int = 8) -> Sequence[Proposal]:
     return GrammarDrafts(drafter, draft_tokens).propose([sequence])
 
 

@@ -6,6 +6,6 @@ engines can stand on one model.  Everything made here is handed on through proto
 
 from twostroke.assemble.engine import Assembly, assemble
 from twostroke.assemble.model import Model, Progress, open_codec, open_model, quiet
-from twostroke.assemble.seat import calibrated
+from twostroke.assemble.runners import calibrated
 
 __all__ = ["Assembly", "Model", "Progress", "assemble", "calibrated", "open_codec", "open_model", "quiet"]

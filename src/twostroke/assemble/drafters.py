@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twostroke.assemble.judge import judge_drafter
-from twostroke.assemble.seat import Seat
+from twostroke.assemble.runners import ModelRunner
 from twostroke.cache.space import GroupSpace
 from twostroke.config import Settings
+from twostroke.govern.draft_model import DepthChooser, gain
 from twostroke.govern.governor import CostGovernor
-from twostroke.govern.worth import Worth, gain
 from twostroke.runtime.draft import PACE, ModelDrafter
 from twostroke.speculate import table
 from twostroke.speculate.acceptance import Acceptance
@@ -18,7 +18,7 @@ from twostroke.speculate.lengths import Lengths
 from twostroke.speculate.per_request import PerRequest
 
 LEAST_GAIN = 0.007  # share of the time that catching up may take where little is expected: a look, now and then
-MOST_HOPED = 0.02  # … and where no more than a hope speaks for it
+MOST_UNPROVEN = 0.02  # … and where no more than a hope speaks for it
 EXPECTED_AGREEMENT = 0.8  # of a draft model with its target, before any was seen
 
 
@@ -26,19 +26,19 @@ def per_request(settings: Settings, governor: CostGovernor, model: ModelDrafter 
     """Every drafter by name, behind the one that the engine sees."""
     drafters = table.build_all(table.Settings(draft_tokens=max(settings.draft_tokens, 1)))
     if model is not None:
-        drafters["draft"] = Auto((), model, Worth(lambda: governor.curves, governor.spend), model.name)
+        drafters["draft"] = Auto((), model, DepthChooser(lambda: governor.curves, governor.spend), model.name)
         lookups = [drafters[name] for name in table.FREE]
-        drafters["auto"] = Auto(lookups, model, Worth(lambda: governor.curves, governor.spend))
+        drafters["auto"] = Auto(lookups, model, DepthChooser(lambda: governor.curves, governor.spend))
     judge_drafter(settings.speculate, drafters)
     return PerRequest(drafters, settings.speculate)
 
 
-def model_drafter(draft: Seat, space: GroupSpace, settings: Settings, governor: CostGovernor) -> ModelDrafter:
-    def repays(behind: int, remaining: int, survival: Sequence[float], hoped: Sequence[float]) -> bool:
+def model_drafter(draft: ModelRunner, space: GroupSpace, settings: Settings, governor: CostGovernor) -> ModelDrafter:
+    def repays(behind: int, remaining: int, survival: Sequence[float], optimistic: Sequence[float]) -> bool:
         """Catching up costs draft passes; what it can win is a share of the steps still expected."""
         curves = governor.curves
         cost_s = behind * curves.draft(PACE) / PACE
-        share = max(gain(survival, curves), min(gain(hoped, curves), MOST_HOPED), LEAST_GAIN)
+        share = max(gain(survival, curves), min(gain(optimistic, curves), MOST_UNPROVEN), LEAST_GAIN)
         return cost_s < share * remaining * curves.step(1)
 
     record, depth = Acceptance(EXPECTED_AGREEMENT), max(settings.draft_tokens, 1)

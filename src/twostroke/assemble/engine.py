@@ -10,7 +10,7 @@ from twostroke._kernels import Pool
 from twostroke.assemble.drafters import model_drafter, per_request
 from twostroke.assemble.memory import BLOCK, draft_blocks, target_blocks
 from twostroke.assemble.model import Model
-from twostroke.assemble.seat import MakeRunner, curves_of, seat
+from twostroke.assemble.runners import MakeRunner, curves_of, model_runner
 from twostroke.cache.keys import Group
 from twostroke.cache.space import KVSpace
 from twostroke.cache.table import Store
@@ -101,12 +101,12 @@ def assemble(
     blocks, spare = target_blocks(model, settings)
     pool = Pool(settings.threads or physical_cores())
     drafts = settings.max_sequences * max(settings.draft_tokens, 1)  # in a step, on top of its budget
-    target = seat(model, settings, pool, blocks + spare, settings.step_tokens + drafts, runner)
+    target = model_runner(model, settings, pool, blocks + spare, settings.step_tokens + drafts, runner)
     stores = [Store(TARGET, blocks, spare, model.version)]
     draft = None
     if model.draft is not None:
         own = draft_blocks(model.draft, settings, blocks)
-        draft = seat(model.draft, settings, pool, own, PACE + settings.max_sequences)
+        draft = model_runner(model.draft, settings, pool, own, PACE + settings.max_sequences)
         stores.append(Store(DRAFT, own, 0, model.draft.version))
     space = KVSpace(stores, BLOCK, caching=settings.prefix_cache)
     steps = Steps(settings.step_ms, settings.step_tokens, settings.max_sequences, drafts)

@@ -51,7 +51,7 @@ class BlockPool:
         assert not self.named[block], f"block {block} is named twice"
         self.named[block] = True
 
-    def unname(self, block: int) -> None:
+    def clear_name(self, block: int) -> None:
         """The block remembers nothing any more; an idle one becomes free."""
         assert self.named[block], f"block {block} has no name to lose"
         self.named[block] = False

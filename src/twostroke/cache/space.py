@@ -302,7 +302,7 @@ class GroupSpace:
     def _forget(self, entry: Entry) -> None:
         self._queue.discard(entry)
         self.index.remove(entry)
-        self.pool.unname(entry.block)
+        self.pool.clear_name(entry.block)
         parent = entry.parent
         if isinstance(parent, Entry) and not self.pool.holders[parent.block]:
             self._enqueue(parent)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
 from dataclasses import replace
 
-from twostroke.engine.proposals import vetted
+from twostroke.engine.proposals import usable_proposals
 from twostroke.engine.protocols import Drafter, Governor, Observer, Runner, View
 from twostroke.engine.scheduler import Scheduler
 from twostroke.engine.sequence import Sequence
@@ -202,7 +202,7 @@ class Engine:
             self._fault("drafter", error)
             proposals = ()
         self._draft_s = self.clock() - began
-        kept, faults = vetted(proposals, self.scheduler.running, self.vocabulary)
+        kept, faults = usable_proposals(proposals, self.scheduler.running, self.vocabulary)
         for fault in faults:
             self._fault("drafter", fault)
         return kept

@@ -2,8 +2,7 @@
 
 Drafters may be written by anyone, so what they say is judged before it is used: junk is dropped and told of, a guess
 deeper than the answer can use is cut, also where it leaves the answer's grammar, and the good proposals beside a bad
-one are kept.  Whether a guess is worth its
-cost is the governor's question; whether it is right, the target's.
+one are kept.  Whether a guess is worth its cost is the governor's question; whether it is right, the target's.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from twostroke.types import Grammar, Proposal
 MOST_DRAFTS = 1024  # in one proposal: more than any step can verify is not a guess but a fault
 
 
-def vetted(
+def usable_proposals(
     proposals: Iterable[Proposal], running: Iterable[Running], vocabulary: int
 ) -> tuple[list[Proposal], list[Exception]]:
     """The proposals that are such, at most one for each running sequence, and what was wrong with the others."""
@@ -27,7 +26,7 @@ def vetted(
     for proposal in proposals:
         try:
             sequence = _addressee(proposal, left)
-            _vet(proposal, vocabulary)
+            _check(proposal, vocabulary)
         except Exception as error:  # junk may be of any type and fail in any way
             faults.append(error)
             continue
@@ -42,7 +41,7 @@ def _addressee(proposal: Proposal, left: dict[int, Running]) -> Running:
     return left[proposal.sequence]
 
 
-def _vet(proposal: Proposal, vocabulary: int) -> None:
+def _check(proposal: Proposal, vocabulary: int) -> None:
     tokens, survival = proposal.tokens, proposal.survival
     if not isinstance(tokens, tuple) or not isinstance(survival, tuple) or not isinstance(proposal.reason, str):
         raise ValueError("a proposal whose fields have the wrong types")

@@ -84,7 +84,7 @@ class View(Protocol):
     @property
     def prefilling(self) -> int: ...  # known positions of running sequences that are not yet computed, beyond one each
     @property
-    def entering(self) -> int: ...  # known tokens of the next to be admitted, given a seat; 0 if it does not fit
+    def entering(self) -> int: ...  # known tokens of the next to be admitted; 0 if it does not fit
 
 
 class Governor(Protocol):

@@ -85,7 +85,7 @@ class Scheduler:
         self._scorable = SCORED
         self._shares, self._drafts = {}, limits.drafts
         self._admitted, self._preempted, self._ended = [], [], []
-        self._bury()
+        self._end_aborted()
         left = self._decode(max(1, limits.tokens))
         depths = self._allot(left)
         left = self._prefill(left - sum(depths.values()))
@@ -93,7 +93,7 @@ class Scheduler:
         rows = tuple(self._row(sequence, depths.get(sequence.id, 0)) for sequence in self._shares)
         return Plan(rows, tuple(self._admitted), tuple(self._preempted), tuple(self._ended))
 
-    def _bury(self) -> None:
+    def _end_aborted(self) -> None:
         """End what was aborted since the last step."""
         if not self._aborted:
             return
@@ -179,7 +179,7 @@ class Scheduler:
             refused = self._too_large(sequence) and self._steps < self._refused_at + RETRY
             if refused or self._follows(sequence) or not self._chunk(sequence, left):
                 return
-            table = self._seat(sequence)
+            table = self._reserve(sequence)
             if table is None:
                 self._refused, self._refused_at = (sequence.id, self._departures), self._steps
                 return
@@ -214,7 +214,7 @@ class Scheduler:
         """Whether it did not fit, and nobody has left since."""
         return self._refused == (sequence.id, self._departures)
 
-    def _seat(self, sequence: Sequence) -> Table | None:
+    def _reserve(self, sequence: Sequence) -> Table | None:
         """A table for the whole of what the sequence knows, if it fits beside what the running ones still need."""
         table = self.space.match(
             sequence.tokens, sequence.namespace, sequence.prefix_cache, not sequence.unscored, _lifetimes(sequence)

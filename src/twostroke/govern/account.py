@@ -34,7 +34,7 @@ class Account:
         return self.balance + self.overdraft
 
 
-class Purse:
+class DraftBudget:
     """What one step's drafts may cost, as it changes while drafts are picked.
 
     Who drafts may count on some of what its own drafts promise, up to a step's time; the machine counts on nothing.
@@ -43,22 +43,22 @@ class Purse:
     def __init__(self, most: float, free: dict[int, float], step_s: float) -> None:
         self.most = most  # seconds that the machine can lose
         self._free = free  # seconds that each sequence can lose
-        self._hoped = dict.fromkeys(free, 0.0)  # seconds that each counts on
+        self._expected_s = dict.fromkeys(free, 0.0)  # seconds that each counts on
         self._step_s = step_s
         self._poorest = min(free, key=free.__getitem__, default=None)
 
-    def hope(self, sequence: int, survival: float) -> None:
+    def count_on(self, sequence: int, survival: float) -> None:
         """A draft of this survival was picked for a sequence."""
-        hoped = self._hoped.get(sequence)
-        if hoped is None or hoped >= self._step_s:
+        optimistic = self._expected_s.get(sequence)
+        if optimistic is None or optimistic >= self._step_s:
             return
-        more = min(survival * self._step_s, self._step_s - hoped)
-        self._hoped[sequence] = hoped + more
+        more = min(survival * self._step_s, self._step_s - optimistic)
+        self._expected_s[sequence] = optimistic + more
         self._free[sequence] += more
         if sequence == self._poorest:
             self._poorest = min(self._free, key=self._free.__getitem__)
 
-    def hindered(self, seconds: float) -> int | None:
+    def cannot_afford(self, seconds: float) -> int | None:
         """The sequence that can least afford drafts of so many seconds, if it cannot."""
         poorest = self._poorest
         return poorest if poorest is not None and self._free[poorest] < seconds else None
@@ -72,13 +72,13 @@ class Accounts:
         self._grant = grant  # steps, not yet given
         self._accounts: dict[int, Account] = {}
 
-    def purse(self, sequences: Iterable[int], step_s: float, plain_s: float) -> Purse:
+    def draft_budget(self, sequences: Iterable[int], step_s: float, plain_s: float) -> DraftBudget:
         """What a step of these sequences may lose to drafts, if it takes `step_s` without any.
 
         `plain_s` is what it would take without prompts.
         """
         share = SHARE * step_s
-        return Purse(self.most(step_s, plain_s), {id: self.free(id) + share for id in sequences}, step_s)
+        return DraftBudget(self.most(step_s, plain_s), {id: self.free(id) + share for id in sequences}, step_s)
 
     def most(self, step_s: float, plain_s: float) -> float:
         """What the machine may lose to the drafts of a step that takes `step_s` without any."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import accumulate
 
-from twostroke.govern.account import Purse
+from twostroke.govern.account import DraftBudget
 from twostroke.govern.cost import CostCurves
 from twostroke.types import Proposal
 
@@ -91,8 +91,10 @@ class Queue:
         return sequence, self._survival[sequence][taken]
 
 
-def choose(proposals: Iterable[Proposal], load: Load, curves: CostCurves, purse: Purse, drafting: bool) -> Depths:
-    """The depths with the most tokens per second that `purse` affords.
+def choose(
+    proposals: Iterable[Proposal], load: Load, curves: CostCurves, draft_budget: DraftBudget, drafting: bool
+) -> Depths:
+    """The depths with the most tokens per second that `draft_budget` affords.
 
     `drafting` says that the step before had drafts: then any gain is enough.  A sequence that could not bear the step
     for its neighbours' sake gets drafts of its own first.
@@ -105,15 +107,15 @@ def choose(proposals: Iterable[Proposal], load: Load, curves: CostCurves, purse:
     picked: list[int] = []
     taken, accepted, added_s = 0, 0.0, 0.0
     for extra_s in curves.added(load.rows, load.most_drafts):
-        if extra_s > purse.most or queue.best() <= best_rate * least:
+        if extra_s > draft_budget.most or queue.best() <= best_rate * least:
             break  # too dear, or too unlikely for even the cheapest row
-        draft = queue.take(purse.hindered(extra_s))
+        draft = queue.take(draft_budget.cannot_afford(extra_s))
         if draft is None or draft[1] < LEAST:
             break
         picked.append(draft[0])
         tokens += draft[1]
-        purse.hope(*draft)
-        if tokens > best_rate * (step_s + extra_s) and purse.hindered(extra_s) is None:
+        draft_budget.count_on(*draft)
+        if tokens > best_rate * (step_s + extra_s) and draft_budget.cannot_afford(extra_s) is None:
             best_rate = tokens / (step_s + extra_s)
             taken, accepted, added_s = len(picked), tokens - load.answering, extra_s
     return Depths(dict(Counter(picked[:taken])), accepted, added_s, step_s)

@@ -105,8 +105,8 @@ class CostGovernor:
             if (s := running.get(proposal.sequence)) is not None:
                 self.accounts.trust(s.id, s.remaining, plain_s)
         poorest_first = sorted(proposals, key=lambda p: self.accounts.free(p.sequence))
-        purse = self.accounts.purse(running, step_s, plain_s)
-        return choose(poorest_first, load, self.curves, purse, self._drafted > 0)
+        draft_budget = self.accounts.draft_budget(running, step_s, plain_s)
+        return choose(poorest_first, load, self.curves, draft_budget, self._drafted > 0)
 
     def _book(self, report: Report, rows: int, context: int) -> None:
         """Charge the step's drafts to everyone in it, and credit what each has saved."""

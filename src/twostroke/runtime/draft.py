@@ -26,7 +26,7 @@ PAUSE = 8  # tokens until it is asked again whether catching up pays
 
 Repays = Callable[[int, int, Sequence[float], Sequence[float]], bool]
 """Whether computing so many missing positions pays, with so many tokens to come and drafts that survive, as far as is
-known and as far as may be hoped, like that."""
+known and at an optimistic guess, like that."""
 
 
 class Record(Protocol):
@@ -36,7 +36,7 @@ class Record(Protocol):
 
     def survival(self, sequence: int, namespace: str, strength: int, count: int) -> tuple[float, ...]: ...
 
-    def hoped(self, sequence: int, strength: int, survival: tuple[float, ...]) -> tuple[float, ...]: ...
+    def optimistic(self, sequence: int, strength: int, survival: tuple[float, ...]) -> tuple[float, ...]: ...
 
     def forget(self, sequence: int) -> None: ...
 
@@ -91,7 +91,7 @@ class ModelDrafter:
         record: Record,
         lengths: Lengths,
         draft_tokens: int,
-        repays: Repays = lambda behind, remaining, survival, hoped: behind <= 8 * remaining,
+        repays: Repays = lambda behind, remaining, survival, optimistic: behind <= 8 * remaining,
         pace: int = PACE,
     ) -> None:
         self.draft_tokens = draft_tokens
@@ -112,7 +112,7 @@ class ModelDrafter:
         if len(sequence.tokens) == sequence.prompt_length:
             return ()
         draft = self._draft_of(sequence)
-        return self._hope(draft) if draft.behind <= self._pace else ()
+        return self._expected_survival(draft) if draft.behind <= self._pace else ()
 
     def catch_up(self, sequences: Sequence[SequenceView]) -> frozenset[int]:
         """Compute a portion of what it lacks of long texts, as far as the answers still expected repay it.
@@ -121,7 +121,7 @@ class ModelDrafter:
         pass that drafts, if there is one.
         """
         begun = [self._draft_of(s) for s in sequences if len(s.tokens) > s.prompt_length]
-        lacking = [draft for draft in begun if draft.behind > self._pace and self._hope(draft)]
+        lacking = [draft for draft in begun if draft.behind > self._pace and self._expected_survival(draft)]
         self._guess(self._portions([(draft, 0) for draft in lacking]))
         return frozenset(draft.sequence.id for draft in lacking)
 
@@ -220,20 +220,20 @@ class ModelDrafter:
         self._settle(draft)
         return draft
 
-    def _hope(self, draft: Draft) -> tuple[float, ...]:
+    def _expected_survival(self, draft: Draft) -> tuple[float, ...]:
         """The survival expected of its drafts; empty where they would not repay what it lacks, or it has none."""
         sequence = draft.sequence
         depth = self._depth(sequence)
         if depth < 1 or len(sequence.tokens) < draft.resume:
             return ()
         survival = self._record.survival(sequence.id, sequence.namespace, 0, depth)
-        hoped = self._record.hoped(sequence.id, 0, survival)
+        optimistic = self._record.optimistic(sequence.id, 0, survival)
         if draft.behind:
             coming = min(sequence.remaining, round(self._lengths.expected(sequence.namespace, draft.written)))
-            if not self.repays(draft.behind, coming, survival, hoped):
+            if not self.repays(draft.behind, coming, survival, optimistic):
                 draft.resume = len(sequence.tokens) + PAUSE
                 return ()
-        return hoped
+        return optimistic
 
     def _begin(self, sequence: SequenceView) -> Draft:
         table = self._space.match(sequence.tokens, sequence.namespace, sequence.prefix_cache)

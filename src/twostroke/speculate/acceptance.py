@@ -17,7 +17,7 @@ AGEING = 0.995  # of positions that a guess did not reach
 FADING = 0.8  # of what a namespace has taught, per sequence, where guesses that nobody makes cannot correct it
 SEQUENCE_WEIGHT = 6.0  # guesses of its own that count as much as the namespace's record
 NAMESPACE_WEIGHT = 8.0
-DEVIATIONS = 0.7  # above the mean, that guesses may be hoped to be which cost time to make
+DEVIATIONS = 0.7  # above the mean, that guesses which cost time to make are taken to be, optimistically
 
 
 class Rates:
@@ -105,7 +105,7 @@ class Acceptance:
             survival.append(product)
         return tuple(survival)
 
-    def hoped(self, sequence: int, strength: int, survival: tuple[float, ...]) -> tuple[float, ...]:
+    def optimistic(self, sequence: int, strength: int, survival: tuple[float, ...]) -> tuple[float, ...]:
         """A survival of `sequence` as it may be: the first position is believed better while it has shown little.
 
         For guesses that cost time before they are seen: those that are not made show nothing, so a few failures must

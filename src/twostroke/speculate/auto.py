@@ -2,8 +2,8 @@
 
 Drafters that work from token ids cost nothing to ask, and each scores its own guesses on the tokens that came, taken or
 not: so all of them are judged on the same text (full information) and the best is known without trying the others.  A
-drafter that runs a model is asked only for sequences, and only to the depth, that `worth` allows: its time is spent
-before anyone knows what it will say.  Knows no costs itself.
+drafter that runs a model is asked only for sequences, and only to the depth, that `choose_depths` allows: its time is
+spent before anyone knows what it will say.  Knows no costs itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from twostroke.cache.keys import Group
 from twostroke.engine.protocols import Drafter, SequenceView
 from twostroke.types import Proposal, Report
 
-Worth = Callable[[Mapping[int, tuple[float, ...]], Mapping[int, float]], Mapping[int, int]]
+ChooseDepths = Callable[[Mapping[int, tuple[float, ...]], Mapping[int, float]], Mapping[int, int]]
 """From the survival a model drafter expects and the drafts expected without it, by sequence: how deep to draft."""
 
 
@@ -57,13 +57,13 @@ class Auto:
         self,
         free: Sequence[Drafter],
         model: ModelDrafter | None = None,
-        worth: Worth | None = None,
+        choose_depths: ChooseDepths | None = None,
         name: str = "auto",
     ) -> None:
         self.name = name
         self.free = tuple(free)
         self.model = model
-        self.worth = worth
+        self.choose_depths = choose_depths
         groups = [group for drafter in self.free for group in drafter.groups] + list(model.groups if model else ())
         self.groups: tuple[Group, ...] = tuple(dict.fromkeys(groups))
 
@@ -71,8 +71,8 @@ class Auto:
         best: dict[int, Proposal] = {}
         for drafter in self.free:
             take(best, drafter.propose(sequences))
-        if self.model and self.worth:
-            take(best, self._ask(self.model, self.worth, sequences, best))
+        if self.model and self.choose_depths:
+            take(best, self._ask(self.model, self.choose_depths, sequences, best))
         return list(best.values())
 
     def observe(self, report: Report) -> None:
@@ -94,16 +94,20 @@ class Auto:
                 purge(namespace)
 
     def _ask(
-        self, model: ModelDrafter, worth: Worth, sequences: Sequence[SequenceView], best: Mapping[int, Proposal]
+        self,
+        model: ModelDrafter,
+        choose_depths: ChooseDepths,
+        sequences: Sequence[SequenceView],
+        best: Mapping[int, Proposal],
     ) -> Sequence[Proposal]:
         able = {s.id: s for s in sequences if s.ready and s.speculate != "off" and s.remaining > 1}
         reading = model.catch_up(list(able.values()))
-        hopes = {id: survival for id, s in able.items() if id not in reading and (survival := model.expect(s))}
-        rivals = {id: expected(best[id]) if id in best else 0.0 for id in hopes}
-        depths = worth(hopes, rivals) if hopes else {}
+        survivals = {id: survival for id, s in able.items() if id not in reading and (survival := model.expect(s))}
+        rivals = {id: expected(best[id]) if id in best else 0.0 for id in survivals}
+        depths = choose_depths(survivals, rivals) if survivals else {}
         asked = [(able[id], depth) for id, depth in depths.items() if depth > 0]
         silent = [
-            Proposal(id, source=model.name, reason="low_acceptance" if id in hopes else "catching_up")
+            Proposal(id, source=model.name, reason="low_acceptance" if id in survivals else "catching_up")
             for id in able
             if depths.get(id, 0) <= 0
         ]

@@ -21,7 +21,7 @@ MakeRunner = Callable[[Decoder, Pool], KernelRunner]
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ModelRunner:
     """One model's runner over KV of its own."""
 
     model: Model
@@ -29,31 +29,31 @@ class Seat:
     runner: KernelRunner
 
 
-def seat(
+def model_runner(
     model: Model,
     settings: Settings,
     pool: Pool,
     blocks: int,
     rows: int,
     runner: MakeRunner = KernelRunner,
-) -> Seat:
+) -> ModelRunner:
     kv_type: Literal["q16", "q8"] = "q8" if settings.kv_type == "q8" else "q16"
     store = KVStore(model.config.layers, blocks, model.config.kv_heads, model.config.head_dim, kv_type)
-    return Seat(model, store, runner(Decoder(model.config, model.weights, store, pool, rows), pool))
+    return ModelRunner(model, store, runner(Decoder(model.config, model.weights, store, pool, rows), pool))
 
 
-def curves_of(target: Seat, draft: Seat | None, pool: Pool, settings: Settings) -> CostCurves:
+def curves_of(target: ModelRunner, draft: ModelRunner | None, pool: Pool, settings: Settings) -> CostCurves:
     if not settings.calibrate:
         return SEED
     return remembered(_circumstances(target, draft, pool, settings), lambda: _measured(target, draft, pool))
 
 
-def _measured(target: Seat, draft: Seat | None, pool: Pool) -> CostCurves:
+def _measured(target: ModelRunner, draft: ModelRunner | None, pool: Pool) -> CostCurves:
     curves = calibrate(target.runner, target.store, pool, target.model.weights.bytes_per_step)
     return replace(curves, draft_ms=draft_costs(draft.runner, draft.store)) if draft else curves
 
 
-def _circumstances(target: Seat, draft: Seat | None, pool: Pool, settings: Settings) -> str:
+def _circumstances(target: ModelRunner, draft: ModelRunner | None, pool: Pool, settings: Settings) -> str:
     return key_of(
         {
             "model": target.model.version,
@@ -69,8 +69,8 @@ def calibrated(model: Model, settings: Settings) -> CostCurves:
     """Measure anew what steps cost, and remember it for the next start."""
     pool = Pool(settings.threads or physical_cores())
     blocks = -(-2 * FAR // BLOCK)
-    target = seat(model, settings, pool, blocks, settings.step_tokens)
-    draft = seat(model.draft, settings, pool, blocks, PACE + 16) if model.draft else None
+    target = model_runner(model, settings, pool, blocks, settings.step_tokens)
+    draft = model_runner(model.draft, settings, pool, blocks, PACE + 16) if model.draft else None
     curves = _measured(target, draft, pool)
     keep(file_of(_circumstances(target, draft, pool, settings)), curves)
     return curves

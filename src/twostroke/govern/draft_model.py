@@ -20,7 +20,7 @@ PROBE_DEPTH = 2
 MARGIN = 1.02  # the gain in tokens per second from which it pays
 
 
-class Worth:
+class DepthChooser:
     """Decides for all sequences at once; `curves` gives the costs as they are now.
 
     `spend` is asked, and charged, before passes that pay by expectation: seconds of passes, and of verifying.
@@ -34,35 +34,35 @@ class Worth:
         self._credit_s = 0.0
         self._probed = -1
 
-    def __call__(self, hopes: Mapping[int, tuple[float, ...]], rivals: Mapping[int, float]) -> dict[int, int]:
+    def __call__(self, survivals: Mapping[int, tuple[float, ...]], rivals: Mapping[int, float]) -> dict[int, int]:
         """By sequence, how many tokens the model should draft; sequences without are absent.
 
-        `hopes` is the survival it expects by position, `rivals` the drafts expected to come true without it.
+        `survivals` is the survival it expects by position, `rivals` the drafts expected to come true without it.
         """
         curves = self.curves()
-        depths = best_depths(hopes, rivals, curves)
+        depths = best_depths(survivals, rivals, curves)
         if depths:
-            return depths if self.spend(passes_s(depths, curves), checks_s(depths, len(hopes), curves)) else {}
-        self._credit_s += PROBES * curves.step(max(1, len(hopes)))
-        return self._probe(hopes, curves)
+            return depths if self.spend(passes_s(depths, curves), checks_s(depths, len(survivals), curves)) else {}
+        self._credit_s += PROBES * curves.step(max(1, len(survivals)))
+        return self._probe(survivals, curves)
 
-    def _probe(self, hopes: Mapping[int, tuple[float, ...]], curves: CostCurves) -> dict[int, int]:
+    def _probe(self, survivals: Mapping[int, tuple[float, ...]], curves: CostCurves) -> dict[int, int]:
         """One sequence, in turn, once its cost has been saved up."""
-        plain = curves.step(max(1, len(hopes)))
-        cost_s = PROBE_DEPTH * curves.draft(1) + curves.step(len(hopes) + PROBE_DEPTH) - plain
-        if not hopes or self._credit_s < cost_s:
+        plain = curves.step(max(1, len(survivals)))
+        cost_s = PROBE_DEPTH * curves.draft(1) + curves.step(len(survivals) + PROBE_DEPTH) - plain
+        if not survivals or self._credit_s < cost_s:
             return {}
         self._credit_s = 0.0
-        later = [sequence for sequence in hopes if sequence > self._probed]
-        self._probed = min(later or hopes)
-        return {self._probed: min(PROBE_DEPTH, len(hopes[self._probed]))}
+        later = [sequence for sequence in survivals if sequence > self._probed]
+        self._probed = min(later or survivals)
+        return {self._probed: min(PROBE_DEPTH, len(survivals[self._probed]))}
 
 
 def best_depths(
-    hopes: Mapping[int, tuple[float, ...]], rivals: Mapping[int, float], curves: CostCurves
+    survivals: Mapping[int, tuple[float, ...]], rivals: Mapping[int, float], curves: CostCurves
 ) -> dict[int, int]:
     """The common depth with the most tokens per second, for those sequences that gain by it; {} where none does."""
-    gains = {sequence: list(accumulate(survival)) for sequence, survival in hopes.items()}
+    gains = {sequence: list(accumulate(survival)) for sequence, survival in survivals.items()}
     best: dict[int, int] = {}
     best_rate = rate(best, gains, rivals, curves) * MARGIN
     for most in range(1, max(map(len, gains.values()), default=0) + 1):
@@ -101,8 +101,8 @@ def checks_s(depths: Mapping[int, int], answering: int, curves: CostCurves) -> f
 
 def gain(survival: Sequence[float], curves: CostCurves) -> float:
     """The share of a lone answer's time that a draft model of this survival should save."""
-    hopes = {0: tuple(survival)}
+    survivals = {0: tuple(survival)}
     gains = {0: list(accumulate(survival))}
     plain = rate({}, gains, {}, curves)
-    best = rate(best_depths(hopes, {}, curves), gains, {}, curves)
+    best = rate(best_depths(survivals, {}, curves), gains, {}, curves)
     return 1.0 - plain / best if best else 0.0

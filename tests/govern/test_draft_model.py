@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twostroke.govern.cost import CostCurves
+from twostroke.govern.draft_model import PROBE_DEPTH, PROBES, DepthChooser, best_depths, gain
 from twostroke.govern.formulas import whatif
-from twostroke.govern.worth import PROBE_DEPTH, PROBES, Worth, best_depths, gain
 
 STEPS = {1: 50.0, 2: 51.5, 4: 54.0, 8: 72.0, 16: 120.0, 64: 450.0}
 CHEAP = CostCurves(step_ms=STEPS, draft_ms={1: 5.0, 8: 8.0})
@@ -42,12 +42,12 @@ def test_no_one_goes_deeper_than_it_can():
 
 
 def test_where_it_pays_it_is_asked_every_time():
-    worth = Worth(lambda: CHEAP)
+    worth = DepthChooser(lambda: CHEAP)
     assert all(worth({1: survival(0.8)}, {}) for _ in range(20))
 
 
 def test_where_it_does_not_it_is_probed_for_a_hundredth_of_the_time():
-    worth = Worth(lambda: CHEAP)
+    worth = DepthChooser(lambda: CHEAP)
     steps = 5000
     probes = [depths for _ in range(steps) if (depths := worth({1: survival(0.01)}, {}))]
     assert probes[0] == {1: PROBE_DEPTH}
@@ -56,22 +56,22 @@ def test_where_it_does_not_it_is_probed_for_a_hundredth_of_the_time():
 
 
 def test_probes_take_turns():
-    worth = Worth(lambda: CHEAP)
-    hopes = {3: survival(0.01), 7: survival(0.01), 9: survival(0.01)}
-    probed = [next(iter(depths)) for _ in range(3000) if (depths := worth(hopes, {}))]
+    worth = DepthChooser(lambda: CHEAP)
+    survivals = {3: survival(0.01), 7: survival(0.01), 9: survival(0.01)}
+    probed = [next(iter(depths)) for _ in range(3000) if (depths := worth(survivals, {}))]
     assert probed[:6] == [3, 7, 9, 3, 7, 9]
 
 
 def test_costs_are_read_as_they_are_now():
     now = [DEAR]
-    worth = Worth(lambda: now[0])
+    worth = DepthChooser(lambda: now[0])
     assert worth({1: survival(0.6)}, {}) == {}
     now[0] = CHEAP
     assert worth({1: survival(0.6)}, {})
 
 
 def test_nobody_to_draft_for_is_no_error():
-    assert Worth(lambda: CHEAP)({}, {}) == {}
+    assert DepthChooser(lambda: CHEAP)({}, {}) == {}
     assert best_depths({}, {}, CHEAP) == {}
 
 
@@ -79,10 +79,10 @@ def test_nobody_to_draft_for_is_no_error():
     st.dictionaries(st.integers(0, 5), st.floats(0, 1).map(survival), max_size=4),
     st.dictionaries(st.integers(0, 5), st.floats(0, 8), max_size=4),
 )
-def test_depths_are_positive_and_within_what_is_hoped_for(hopes, rivals):
-    for sequence, depth in best_depths(hopes, rivals, CHEAP).items():
-        assert 1 <= depth <= len(hopes[sequence])
-        assert sum(hopes[sequence][:depth]) > rivals.get(sequence, 0.0)
+def test_depths_are_positive_and_within_what_is_hoped_for(survivals, rivals):
+    for sequence, depth in best_depths(survivals, rivals, CHEAP).items():
+        assert 1 <= depth <= len(survivals[sequence])
+        assert sum(survivals[sequence][:depth]) > rivals.get(sequence, 0.0)
 
 
 def test_what_cannot_be_afforded_is_not_asked_for_and_what_is_asked_for_is_told():
@@ -93,10 +93,10 @@ def test_what_cannot_be_afforded_is_not_asked_for_and_what_is_asked_for_is_told(
         return len(bills) > 1
 
     curves = CHEAP
-    worth = Worth(lambda: curves, spend)
-    hopes = {1: (0.95, 0.9, 0.85)}
-    assert worth(hopes, {}) == {}
-    depths = worth(hopes, {})
+    worth = DepthChooser(lambda: curves, spend)
+    survivals = {1: (0.95, 0.9, 0.85)}
+    assert worth(survivals, {}) == {}
+    depths = worth(survivals, {})
     assert depths
     assert bills[1][0] == pytest.approx(depths[1] * curves.draft(1))
     assert bills[1][1] > 0
