@@ -55,6 +55,9 @@ class TestAdd:
             (request(choices=0), "choices is 0"),
             (Request("r", (1, 7), 4), "outside 0 … 6"),
             (Request("r", (-1, 1), 4), "outside 0 … 6"),
+            (Request("r", (1,), 4, Sampling(bias=((7, 1.0),))), "logit_bias has token ids outside 0 … 6"),
+            (Request("r", (1,), 4, Sampling(withheld=(9,))), "stop_token_ids has token ids outside"),
+            (Request("r", (1,), 4, Sampling(repetition_penalty=0.0)), "repetition_penalty is 0.0; give"),
         ],
     )
     def test_a_request_that_cannot_be_served_is_refused(self, engine: Engine, asked: Request, message: str) -> None:
