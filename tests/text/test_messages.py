@@ -14,7 +14,6 @@ from twostroke.text.messages import (
     check_calls,
     late_systems_as_users,
     plain_messages,
-    read_messages,
     takes_late_systems,
     template_message,
     template_tool,
@@ -125,28 +124,6 @@ def test_a_tool_is_rendered_in_the_order_sent_and_nothing_is_added() -> None:
     assert list(function) == ["name", "description", "parameters"]
     assert list(function["parameters"]["properties"]) == ["z", "a"]
     assert template_tool(Tool("f")) == {"type": "function", "function": {"name": "f"}}
-
-
-def test_messages_in_openais_form_become_values() -> None:
-    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}
-    system, assistant, tool = read_messages(
-        [
-            {"role": "developer", "content": [{"type": "text", "text": "be"}, {"type": "text", "text": "kind"}]},
-            {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call]},
-            {"role": "tool", "content": "2", "tool_call_id": "c1"},
-        ]
-    )
-    assert (system.role, system.text, system.path) == ("system", "be\nkind", "messages[0]")
-    assert (assistant.parts, assistant.reasoning) == ((), "hm")
-    assert assistant.calls == (ToolCall("c1", "f", '{"a": 1}'),)
-    assert (tool.role, tool.call_id) == ("tool", "c1")
-
-
-@pytest.mark.parametrize("call", ["x", {"name": "f"}, {"function": {"arguments": "{}"}}])
-def test_a_call_without_a_name_is_refused(call: object) -> None:
-    with pytest.raises(InvalidParameter, match="name and arguments") as caught:
-        read_messages([{"role": "assistant", "tool_calls": [call]}])
-    assert caught.value.param == "messages[0].tool_calls[0]"
 
 
 def test_results_belong_to_earlier_calls() -> None:

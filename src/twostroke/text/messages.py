@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from twostroke.errors import InvalidParameter
-from twostroke.text.conversation import Message, Part, Role, Tool, ToolCall
+from twostroke.text.conversation import Message, Role, Tool, ToolCall
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")  # a template may write one into a token's name
 _SAME_ROLES: Mapping[str, Role] = {"developer": "system", "function": "tool"}
@@ -109,39 +109,6 @@ def template_tool(tool: Tool) -> dict[str, Any]:
         "type": "function",
         "function": {"name": tool.name} | {key: value for key, value in given.items() if value is not None},
     }
-
-
-def read_messages(messages: Sequence[Mapping[str, object]]) -> tuple[Message, ...]:
-    """Messages in OpenAI's form as values; developers speak as the system does, functions as tools.
-
-    Raises:
-        InvalidParameter: as `plain_messages`, or a call lacks its name or its arguments.
-    """
-    return tuple(_read(plain, f"messages[{i}]") for i, plain in enumerate(plain_messages(messages)))
-
-
-def _read(plain: Mapping[str, Any], path: str) -> Message:
-    role = _SAME_ROLES.get(plain["role"], plain["role"])
-    text = plain["content"]
-    return Message(
-        role,
-        (Part(text, f"{path}.content"),) if text else (),
-        reasoning=plain.get("reasoning_content", ""),
-        calls=tuple(_read_call(call, f"{path}.tool_calls[{i}]") for i, call in enumerate(plain.get("tool_calls", ()))),
-        call_id=plain.get("tool_call_id"),
-        name=plain.get("name"),
-        path=path,
-    )
-
-
-def _read_call(call: object, path: str) -> ToolCall:
-    function = call.get("function") if isinstance(call, Mapping) else None
-    name = function.get("name") if isinstance(function, Mapping) else None
-    if not isinstance(call, Mapping) or not isinstance(function, Mapping) or not isinstance(name, str):
-        raise InvalidParameter(f"{path} must have a function with name and arguments", param=path)
-    arguments = function.get("arguments", {})
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return ToolCall(str(call.get("id", "")), name, text)
 
 
 def check_calls(messages: Sequence[Message], *, results_required: bool = False) -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from twostroke.text.conversation import Conversation, Message, Part
 from twostroke.text.layout import Layout, Wanted
-from twostroke.text.messages import template_message, template_tool
+from twostroke.text.messages import late_systems_as_users, takes_late_systems, template_message, template_tool
 from twostroke.text.prompt import Prompt
 from twostroke.text.recall import Recall
 from twostroke.text.template import SLOT, ChatTemplate, Rendered
@@ -33,6 +34,8 @@ class Prompter:
         """The ids and the parts.  Raises `InvalidParameter` for what the template refuses."""
         if conversation.tools and not self._tells_tools:
             conversation = _told(conversation)
+        if any(message.role == "system" for message in conversation.messages[1:]) and not self._takes_late_systems:
+            conversation = replace(conversation, messages=late_systems_as_users(conversation.messages))
         found = self._known(conversation, namespace)
         rendered = self._render(conversation, found)
         if found and rendered.marked.count(rendered.slot) != len(found):  # a template that drops or repeats messages
@@ -42,6 +45,11 @@ class Prompter:
         return self._layout.prompt(
             rendered, slot, answers, self._tools(conversation, rendered), self._parts(conversation, rendered, found)
         )
+
+    @cached_property
+    def _takes_late_systems(self) -> bool:
+        """Found out by asking the template, once."""
+        return takes_late_systems(lambda messages: self._template.rendered({"messages": messages, "tools": None}).text)
 
     def _known(self, conversation: Conversation, namespace: str) -> Found:
         last = len(conversation.messages) - 1
