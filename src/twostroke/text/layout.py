@@ -52,48 +52,52 @@ class Layout:
         `rendered` holds `slot` once for each of `answers`, in their order.  Each of the `wanted` lists is in the order
         of the prompt; how they interleave is the template's business.
         """
-        stretches = rendered.marked.split(slot) if slot else [rendered.marked]
         ids: list[int] = []
-        starts: list[tuple[int, int]] = []  # of each stretch: character in the marked text, token
+        stretches: list[_Stretch] = []
         at = 0
-        for index, stretch in enumerate(stretches):
-            starts.append((at, len(ids)))
-            ids += self._tokenizer.encode_marked(stretch, rendered.mark, bos=index == 0)
+        for index, text in enumerate(rendered.marked.split(slot) if slot else [rendered.marked]):
+            own = self._tokenizer.encode_marked(text, rendered.mark, bos=index == 0)
+            lead = self._lead(own) if index == 0 else 0
+            covered = np.cumsum(self._lengths[np.array(own, np.int64)]) - lead
+            stretches.append(_Stretch(at, text, rendered.mark, len(ids), covered))
+            ids += own
             if index < len(answers):
                 ids += answers[index]
-            at += len(stretch) + 1
+            at += len(text) + 1
         parts = [
-            PartEnd(self._token(end, rendered, stretches, starts, ids), part.path, part.ttl_s)
+            PartEnd(_token(stretches, end), part.path, part.ttl_s)
             for some in wanted
             for end, part in _ends(rendered.marked, some, slot)
         ]
         return Prompt(tuple(ids), tuple(sorted(parts, key=lambda part: part.end)))
 
-    def _token(
-        self,
-        end: int,
-        rendered: Rendered,
-        stretches: Sequence[str],
-        starts: Sequence[tuple[int, int]],
-        ids: Sequence[int],
-    ) -> int:
-        """How many tokens it takes to cover the first `end` characters of the marked text."""
-        index = max(i for i, (at, _) in enumerate(starts) if at <= end)
-        at, first = starts[index]
-        if end == at:
-            return first
-        last = starts[index + 1][1] if index + 1 < len(starts) else len(ids)
-        text = stretches[index][: end - at]
-        plain = text.replace(rendered.mark, "") if rendered.mark else text
-        covered = np.cumsum(self._lengths[np.array(ids[first:last], np.int64)])
-        lead = self._lead(ids) if first == 0 else 0
-        return min(first + int(np.searchsorted(covered, len(plain.encode()) + lead)) + 1, last)
-
     def _lead(self, ids: Sequence[int]) -> int:
         """Bytes of a BOS token that the tokenizer, not the template, put first."""
-        return (
-            int(self._lengths[ids[0]]) if ids and ids[0] == self._tokenizer.bos_id and self._tokenizer.adds_bos else 0
-        )
+        begun = bool(ids) and self._tokenizer.adds_bos and ids[0] == self._tokenizer.bos_id
+        return int(self._lengths[ids[0]]) if begun else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stretch:
+    """Text between slots: where it begins in the marked text, its first token, the bytes that so many tokens cover."""
+
+    at: int
+    text: str
+    mark: str
+    first: int
+    covered: NDArray[np.int64]
+
+    def token(self, end: int) -> int:
+        """How many tokens of the prompt it takes to cover the stretch's first `end` characters."""
+        marks = self.text.count(self.mark, 0, end) if self.mark else 0
+        plain = len(self.text[:end].encode()) - marks * len(self.mark.encode())
+        return self.first + min(int(np.searchsorted(self.covered, plain)) + 1, len(self.covered))
+
+
+def _token(stretches: Sequence[_Stretch], end: int) -> int:
+    """How many tokens it takes to cover the first `end` characters of the marked text."""
+    stretch = next(each for each in reversed(stretches) if each.at <= end)
+    return stretch.token(end - stretch.at) if end > stretch.at else stretch.first
 
 
 def _ends(text: str, wanted: Sequence[Wanted], slot: str) -> Iterator[tuple[int, Wanted]]:

@@ -81,12 +81,8 @@ class Prompter:
     def _tools(self, conversation: Conversation, rendered: Rendered) -> Sequence[Wanted]:
         """Tools are found where the template writes them as JSON, as all do that are known here."""
         return [
-            Wanted(
-                tool.path,
-                json.dumps(self._template.marked(template_tool(tool), rendered), ensure_ascii=False),
-                tool.ttl_s,
-            )
-            for tool in conversation.tools
+            Wanted(tool.path, json.dumps(marked, ensure_ascii=False), tool.ttl_s)
+            for tool, marked in zip(conversation.tools, rendered.tools, strict=True)
         ]
 
     def _parts(self, conversation: Conversation, rendered: Rendered, found: Found) -> Sequence[Wanted]:
@@ -140,4 +136,4 @@ def _opened(rendered: Rendered, conversation: Conversation, template: ChatTempla
     """The prompt without what the template writes after the last message: the answer goes on from there."""
     last = template.marked(conversation.messages[-1].text, rendered).rstrip()
     at = rendered.marked.rfind(last)
-    return Rendered(rendered.marked[: at + len(last)], rendered.mark, rendered.slot) if at >= 0 else rendered
+    return replace(rendered, marked=rendered.marked[: at + len(last)]) if at >= 0 else rendered

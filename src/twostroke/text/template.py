@@ -32,6 +32,7 @@ class Rendered:
     marked: str
     mark: str
     slot: str = ""  # a character that stands where the messages held `SLOT`
+    tools: Sequence[Any] = ()  # the tools as the template was given them
 
     @property
     def text(self) -> str:
@@ -96,12 +97,9 @@ class ChatTemplate:
         if self._template is None:
             raise InvalidParameter("this model has no chat template; use /v1/completions", param="messages")
         mark, slot = self._guard.marks(given, 2)
-        variables = {
-            **self._variables,
-            **_filled(self._guard.marked(given, mark), slot),
-            "add_generation_prompt": add_generation_prompt,
-        }
-        return Rendered(run_template(self._template, variables), mark, slot)
+        own = _filled(self._guard.marked(given, mark), slot)
+        variables = {**self._variables, **own, "add_generation_prompt": add_generation_prompt}
+        return Rendered(run_template(self._template, variables), mark, slot, own.get("tools") or ())
 
     @cached_property
     def knows_tools(self) -> bool:
@@ -118,9 +116,9 @@ class ChatTemplate:
         except InvalidParameter:
             return ""
 
-    def marked(self, value: Any, rendered: Rendered) -> Any:
-        """Plain data of the caller's as it stands in a rendered prompt where the template wrote it unchanged."""
-        return self._guard.marked(value, rendered.mark)
+    def marked(self, text: str, rendered: Rendered) -> str:
+        """The caller's text as it stands in a rendered prompt where the template wrote it unchanged."""
+        return self._guard.marked_text(text, rendered.mark)
 
 
 def _filled(value: Any, slot: str) -> Any:
