@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from twostroke.serve import sse
+from twostroke.serve.format import data
 
 
 class Wire:
@@ -36,17 +37,17 @@ class Wire:
 
 async def three() -> AsyncIterator[bytes]:
     for value in (1, 2, 3):
-        yield sse.line(value)
+        yield data(value)
 
 
 async def forever() -> AsyncIterator[bytes]:
-    yield sse.line("first")
+    yield data("first")
     await asyncio.Event().wait()
 
 
 def test_a_line_is_one_event_whatever_it_holds() -> None:
-    assert sse.line({"a": "x\n\ny"}) == b'data: {"a":"x\\n\\ny"}\n\n'
-    assert sse.line("\N{EURO SIGN}") == 'data: "\N{EURO SIGN}"\n\n'.encode()
+    assert data({"a": "x\n\ny"}) == b'data: {"a":"x\\n\\ny"}\n\n'
+    assert data("\N{EURO SIGN}") == 'data: "\N{EURO SIGN}"\n\n'.encode()
 
 
 def test_lines_are_sent_as_they_come_and_the_source_is_closed() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from twostroke.observe.phases import as_json, total
 from twostroke.serve.answer import Choice
+from twostroke.serve.service import Text
 from twostroke.serve.submission import Json
 from twostroke.types import Phases
 
@@ -43,3 +44,8 @@ def miss_part(choice: Choice) -> str | None:
         return None
     prompt = choice.submission.prompts[choice.place]
     return prompt.part_at(choice.phases.prefill.cached_tokens) or None
+
+
+def thought_tokens(choice: Choice, text: Text) -> int:
+    """Tokens of the answer that were thought: those its thoughts encode to, no more than were written."""
+    return min(len(text.encode(choice.thoughts, bos=False)), choice.written) if choice.thoughts else 0

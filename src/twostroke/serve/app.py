@@ -50,12 +50,12 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def create_app(service: Service) -> FastAPI:
     """The application that serves one model; its lifespan starts and stops the host."""
     app = FastAPI(title="Twostroke", docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan(service))
-    server = Server(service)
-    for wire in formats(server.store):
-        app.add_route(wire.path, server.guarded(partial(server.answer, wire=wire), wire), methods=["POST"])
+    served = Application(service)
+    for wire in formats(served.store):
+        app.add_route(wire.path, served.guarded(partial(served.answer, wire=wire), wire), methods=["POST"])
     for route in endpoints.routes():
-        handler = partial(server.plain, route=route)
-        app.add_route(route.path, server.guarded(handler), methods=[route.method])
+        handler = partial(served.plain, route=route)
+        app.add_route(route.path, served.guarded(handler), methods=[route.method])
     app.add_exception_handler(HTTPException, _no_route)
     return app
 
@@ -89,7 +89,7 @@ def _no_route(request: Request, problem: Exception) -> JSONResponse:
 
 
 @dataclass(frozen=True)
-class Server:
+class Application:
     """The endpoints of one service."""
 
     service: Service
@@ -201,12 +201,16 @@ async def lines(writer: Writer, stream: Stream, wire: Format, own: str) -> Async
 
 
 async def paced(stream: Stream, ping: bytes | None) -> AsyncIterator[bytes | tuple[int, Event]]:
-    """The stream's events, and `ping` whenever none came for a while."""
+    """The stream's events, and `ping`, if there is one, whenever none came for a while."""
+    if ping is None:
+        async for event in stream:
+            yield event
+        return
     events = aiter(stream)
     while True:
         due = asyncio.ensure_future(anext(events, None))
         try:
-            while ping and not (await asyncio.wait({due}, timeout=PING_S))[0]:
+            while not (await asyncio.wait({due}, timeout=PING_S))[0]:
                 yield ping
             item = await due
         finally:

@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from twostroke.config import ANY_MODEL
 from twostroke.errors import InvalidParameter, UnknownModel
 from twostroke.serve import anthropic, openai, pages, responses
 from twostroke.serve.fields import Fields, ids, shown
 from twostroke.serve.formats import speaks_anthropic
 from twostroke.serve.openapi import document
-from twostroke.serve.options import ANY
 from twostroke.serve.responses import ResponseStore
 from twostroke.serve.service import Service
 from twostroke.serve.submission import Caller, Json
-
-PAGE = 20  # items, where a client names no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ def routes() -> tuple[Route, ...]:
 
 def names(service: Service) -> tuple[str, ...]:
     """The names clients may use, without the one that stands for all."""
-    return tuple(name for name in service.models if name != ANY)
+    return tuple(name for name in service.models if name != ANY_MODEL)
 
 
 def models(asked: Asked) -> Reply:
@@ -103,7 +101,7 @@ def models(asked: Asked) -> Reply:
 def model(asked: Asked) -> Reply:
     """One model.  Raises `UnknownModel`."""
     service, name = asked.service, asked.path["name"]
-    if name not in service.models and ANY not in service.models:
+    if name not in service.models and ANY_MODEL not in service.models:
         have = ", ".join(names(service))
         raise UnknownModel(f"the model {shown(name)} does not exist here; available: {have}", param="model")
     card = anthropic.model_card if speaks_anthropic(asked.headers) else openai.card
@@ -130,7 +128,7 @@ def response(asked: Asked) -> Reply:
 
 def response_items(asked: Asked) -> Reply:
     """A page of a stored response's input.  Raises `InvalidParameter`."""
-    limit = asked.query.get("limit", str(PAGE))
+    limit = asked.query.get("limit", str(responses.PAGE))
     if not limit.isdecimal():
         raise InvalidParameter(f"limit must be a number, not {shown(limit)}", param="limit")
     page = responses.input_items(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from twostroke.config import OPTIONS
+from twostroke.config import ANY_MODEL, OPTIONS
 from twostroke.errors import InvalidParameter, PromptTooLong, UnknownModel
 from twostroke.serve.fields import Fields, ids, shown
 from twostroke.serve.service import Service
@@ -25,7 +25,6 @@ log = logging.getLogger("twostroke.http")
 
 MAX_CHOICES = 128
 MAX_SALT = 128  # characters
-ANY = "*"  # a served name that stands for all
 SAMPLING = frozenset(
     {
         "temperature", "top_k", "top_p", "min_p", "seed", "presence_penalty", "frequency_penalty",
@@ -54,7 +53,7 @@ def model(fields: Fields, service: Service) -> str:
     name = fields.text("model")
     if name is None:
         return service.models[0]
-    if name not in service.models and ANY not in service.models:
+    if name not in service.models and ANY_MODEL not in service.models:
         have = ", ".join(service.models)
         raise UnknownModel(f"the model {shown(name)} does not exist here; available: {have}", param="model")
     return name

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-DONE = b"data: [DONE]\n\n"
 UNBUFFERED = {"cache-control": "no-cache", "x-accel-buffering": "no"}  # for whatever stands between us and the client
-
-
-def line(value: Any) -> bytes:
-    """One event with a JSON payload."""
-    return b"data: " + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n\n"
 
 
 async def gone(receive: Receive) -> None:

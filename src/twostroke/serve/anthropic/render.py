@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from twostroke.observe.phases import as_json
+from twostroke.serve.accounts import thought_tokens
 from twostroke.serve.answer import choices_of, remember
 from twostroke.serve.anthropic.content import Content
 from twostroke.serve.anthropic.diagnostics import memory
@@ -44,7 +45,7 @@ class MessageWriter:
         """The events of the blocks that grow.  Raises `TwostrokeError` where the answer did not come to its end."""
         if isinstance(event, Delta):
             pieces, _ = self._choice.grow(event)
-            cached: int | None = getattr(event, "cached", None)  # told with the first tokens, or with the end only
+            cached = event.cached  # told with the first tokens
         else:
             pieces = self._choice.end(event)
             cached = event.phases.prefill.cached_tokens if event.phases else None
@@ -108,12 +109,8 @@ class MessageWriter:
     def _usage(self) -> Json:
         phases = self._choice.phases
         cached = phases.prefill.cached_tokens if phases else 0
-        return usage(self._prompt, cached, self._choice.written, self._thought(), publishes=self._publishes)
-
-    def _thought(self) -> int:
-        """Tokens of thinking, by reading the thoughts again."""
-        thoughts = self._choice.thoughts
-        return min(len(self._service.text.encode(thoughts, bos=False)), self._choice.written) if thoughts else 0
+        thought = thought_tokens(self._choice, self._service.text)
+        return usage(self._prompt, cached, self._choice.written, thought, publishes=self._publishes)
 
     def _edits(self) -> Json:
         return {"context_management": {"applied_edits": []}} if self._details.edits else {}

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from twostroke.errors import InvalidParameter
 from twostroke.serve import options
+from twostroke.serve.caching import KNOWN as CACHING
+from twostroke.serve.caching import Caching, caching
 from twostroke.serve.fields import Fields
 from twostroke.serve.openai import names
-from twostroke.serve.openai.caching import KNOWN as CACHING
-from twostroke.serve.openai.caching import Caching, caching
 from twostroke.serve.openai.details import TOP_LOGPROBS, details, limit, prediction, prompt_logprobs, user_id
 from twostroke.serve.openai.messages import KNOWN as MESSAGE
 from twostroke.serve.openai.messages import messages

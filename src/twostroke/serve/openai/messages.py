@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from twostroke.errors import InvalidParameter
+from twostroke.serve.caching import Caching
 from twostroke.serve.fields import Fields, shown
-from twostroke.serve.openai.caching import Caching
 from twostroke.text.conversation import Message, Part, Role, ToolCall
 from twostroke.text.messages import check_calls
 

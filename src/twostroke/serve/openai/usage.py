@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twostroke.serve.accounts import thought_tokens
 from twostroke.serve.answer import Choice
 from twostroke.serve.service import Text
 from twostroke.serve.submission import Json
@@ -33,7 +34,7 @@ def usage(choices: Sequence[Choice], text: Text, *, explicit: bool) -> Json:
         "completion_tokens_details": {
             "accepted_prediction_tokens": kept,
             "rejected_prediction_tokens": max(predicted - kept, 0),
-            "reasoning_tokens": sum(reasoning_tokens(choice, text) for choice in choices),
+            "reasoning_tokens": sum(thought_tokens(choice, text) for choice in choices),
         },
         "prompt_cache_hit_tokens": cached,
         "prompt_cache_miss_tokens": found["prompt_tokens"] - cached,
@@ -56,11 +57,6 @@ def cache_write_tokens(choice: Choice, *, explicit: bool) -> int:
         marks = choice.submission.prompts[choice.place].breakpoints
         end = min(end, max((mark.end for mark in marks), default=0))
     return max(end - _cached(choice), 0)
-
-
-def reasoning_tokens(choice: Choice, text: Text) -> int:
-    """Tokens of the answer that were thought: those its thoughts encode to, no more than were written."""
-    return min(len(text.encode(choice.thoughts, bos=False)), choice.written) if choice.thoughts else 0
 
 
 def firsts(choices: Sequence[Choice]) -> Sequence[Choice]:

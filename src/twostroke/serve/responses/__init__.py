@@ -12,9 +12,9 @@ from twostroke.serve.responses.failures import error, error_event
 from twostroke.serve.responses.parse import input_tokens, parse
 from twostroke.serve.responses.render import ResponseWriter
 from twostroke.serve.responses.store import ResponseStore
-from twostroke.serve.responses.stored import delete, get, input_items
+from twostroke.serve.responses.stored import PAGE, delete, get, input_items
 
-__all__ = ["ResponseStore", "delete", "formats", "get", "input_items", "input_tokens"]
+__all__ = ["PAGE", "ResponseStore", "delete", "formats", "get", "input_items", "input_tokens"]
 
 
 def formats(store: ResponseStore) -> tuple[Format, ...]:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from twostroke.errors import InvalidParameter
+from twostroke.serve.caching import Caching, lifetime_s
 from twostroke.serve.fields import Fields, check_text, shown
 from twostroke.serve.responses.tools import Toolbox
 from twostroke.text.conversation import Message, Part, ToolCall
 
 SEAL = "twostroke:"  # our reasoning begins with it
-TTLS = {"30m": 1800.0, "12h": 43200.0}
 TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}  # part -> its field
 ROLES: Mapping[Any, Literal["system", "user"]] = {"user": "user", "system": "system", "developer": "system"}
 
@@ -39,20 +39,12 @@ def unsealed(content: str | None) -> str:
         return ""
 
 
-def ttl_s(fields: Fields, name: str) -> float | None:
-    """A lifetime in seconds, None where absent."""
-    value = fields.text(name)
-    if value is not None and value not in TTLS:
-        raise fields.wrong(name, '"30m" or "12h"')
-    return None if value is None else TTLS[value]
-
-
-def messages(items: Iterable[tuple[str, Any]], box: Toolbox, default_ttl_s: float) -> tuple[Message, ...]:
+def messages(items: Iterable[tuple[str, Any]], box: Toolbox, cache: Caching) -> tuple[Message, ...]:
     """The messages that items under their paths make.
 
-    `default_ttl_s` is the lifetime of a breakpoint that names none.  Raises `InvalidParameter`.
+    `cache` has the lifetime of a breakpoint that names none.  Raises `InvalidParameter`.
     """
-    turns = Turns(box, default_ttl_s)
+    turns = Turns(box, cache)
     for path, value in items:
         turns.add(path, value)
     turns.close()
@@ -86,7 +78,7 @@ class Turns:
     """Messages as items add to them."""
 
     box: Toolbox
-    default_ttl_s: float
+    cache: Caching
     messages: list[Message] = field(default_factory=list)
     answer: Answer | None = None
     waiting: dict[str, tuple[str, str]] = field(default_factory=dict)  # calls without an output: name and path
@@ -194,7 +186,7 @@ class Turns:
         if text is None:
             raise part.wrong(TEXTS[kind], "a string")
         mark = part.object("prompt_cache_breakpoint")
-        return Part(text, path, None if mark is None else ttl_s(mark, "ttl") or self.default_ttl_s)
+        return Part(text, path, None if mark is None else lifetime_s(mark) or self.cache.lifetime_s)
 
 
 def _text(item: Fields, name: str) -> str:

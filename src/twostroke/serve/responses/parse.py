@@ -13,6 +13,7 @@ from typing import Any
 
 from twostroke.errors import InvalidParameter
 from twostroke.serve import options
+from twostroke.serve.caching import caching
 from twostroke.serve.fields import Fields, shown
 from twostroke.serve.responses import items, tools
 from twostroke.serve.responses.failures import UnknownPrevious
@@ -26,7 +27,6 @@ from twostroke.types import Request
 
 log = logging.getLogger("twostroke.http")
 TOP_LOGPROBS = 20
-MARKS = {"implicit": 3, "explicit": 4}  # the latest breakpoints that count, beside the implicit one
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 SUMMARIES = ("auto", "concise", "detailed")
 INCLUDED = frozenset({"reasoning.encrypted_content", "message.output_text.logprobs"})
@@ -95,8 +95,8 @@ def parse(fields: Fields, service: Service, caller: Caller, store: ResponseStore
     read = conversation(fields, store, base.namespace)
     prompt = service.text.prompt(read.conversation, base.namespace)
     base = replace(base, grammar=service.text.grammar(read.format, read.conversation))
-    caching = fields.object("prompt_cache_options") or Fields({}, "prompt_cache_options")
-    prewarm = caching.flag("prewarm", False)
+    cache = fields.object("prompt_cache_options") or Fields({}, "prompt_cache_options")
+    prewarm = cache.flag("prewarm", False)
     limit = fields.integer("max_output_tokens", 1)
     return Submission(
         id=caller.id,
@@ -116,7 +116,7 @@ def parse(fields: Fields, service: Service, caller: Caller, store: ResponseStore
             logprobs=logprobs is not None,
             sealed="reasoning.encrypted_content" in included,
             obfuscated=(fields.object("stream_options") or Fields({})).flag("include_obfuscation", False),
-            comparison=caching.text("comparison_response_id"),
+            comparison=cache.text("comparison_response_id"),
         ),
     )
 
@@ -137,15 +137,14 @@ def conversation(fields: Fields, store: ResponseStore, namespace: str) -> Read:
     before = _before(fields, store, namespace)
     new = [_resolved(path, item, store, namespace) for path, item in _input(fields)]
     given = [(f"previous[{i}]", item) for i, item in enumerate(before)] + new
-    default_ttl_s, implicit_ttl_s, most = _caching(fields)
-    found = items.messages(given, box, default_ttl_s)
-    found = _marked((*_instructions(fields), *found), implicit_ttl_s, most)
+    cache = caching(fields)
+    found = (*_instructions(fields), *items.messages(given, box, cache))
     if not found:
         raise InvalidParameter("input is empty; send text or at least one item", param="input")
     effort = _effort(fields)
     return Read(
         conversation=Conversation(
-            messages=found,
+            messages=cache.marked(found),
             tools=box.tools,
             choice=tools.choice(fields, box),
             thinking=None if effort is None else effort != "none",
@@ -212,31 +211,6 @@ def _resolved(path: str, item: Any, store: ResponseStore, namespace: str) -> tup
 def _instructions(fields: Fields) -> Sequence[Message]:
     text = fields.text("instructions")
     return () if text is None else (Message("system", (Part(text, "instructions"),), path="instructions"),)
-
-
-def _caching(fields: Fields) -> tuple[float, float | None, int]:
-    """The lifetime of a breakpoint that names none, that of the whole prompt, and how many breakpoints count."""
-    caching = fields.object("prompt_cache_options") or Fields({}, "prompt_cache_options")
-    mode = caching.text("mode") or "implicit"
-    if mode not in MARKS:
-        raise caching.wrong("mode", '"implicit" or "explicit"')
-    ttl_s = items.ttl_s(caching, "ttl")
-    return ttl_s or items.TTLS["30m"], ttl_s if mode == "implicit" else None, MARKS[mode]
-
-
-def _marked(messages: tuple[Message, ...], implicit_ttl_s: float | None, most: int) -> tuple[Message, ...]:
-    """Messages with the latest `most` breakpoints, and one at the end of the prompt where it has a lifetime."""
-    marked: list[Message] = []
-    for message in reversed(messages):
-        parts: list[Part] = []
-        for part in reversed(message.parts):
-            kept = part.ttl_s if most > 0 else None
-            most -= part.ttl_s is not None
-            parts.append(replace(part, ttl_s=kept))
-        if not marked and parts and parts[0].ttl_s is None:
-            parts[0] = replace(parts[0], ttl_s=implicit_ttl_s)
-        marked.append(replace(message, parts=tuple(reversed(parts))))
-    return tuple(reversed(marked))
 
 
 def _effort(fields: Fields) -> str | None:

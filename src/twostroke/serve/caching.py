@@ -1,4 +1,5 @@
-"""Cache breakpoints: where a client says that a prefix ends which it will send again, and how long it should live.
+"""Cache breakpoints in OpenAI's words: where a client says that a prefix ends which it will send again, and how long it
+should live.
 
 Reuse is automatic and exact to the token whatever is marked: breakpoints steer lifetimes, and in explicit mode what
 counts as written, and they never lose a hit.
@@ -33,7 +34,7 @@ class Caching:
             return None
         if mark.get("mode") != "explicit":
             raise mark.wrong("mode", '"explicit"')
-        return _lifetime_s(mark) or self.lifetime_s
+        return lifetime_s(mark) or self.lifetime_s
 
     def marked(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The messages with those breakpoints that count: the latest explicit ones, and the implicit one.
@@ -58,11 +59,12 @@ def caching(fields: Fields) -> Caching:
     mode = given.text("mode") or "implicit"
     if mode not in MOST:
         raise given.wrong("mode", "one of " + ", ".join(MOST))
-    chosen = _lifetime_s(given)
+    chosen = lifetime_s(given)
     return Caching(mode == "explicit", chosen or LIFETIMES["30m"], chosen is not None, given.flag("prewarm", False))
 
 
-def _lifetime_s(holder: Fields) -> float | None:
+def lifetime_s(holder: Fields) -> float | None:
+    """The `ttl` of a breakpoint or of the options in seconds, None without one.  Raises `InvalidParameter`."""
     ttl = holder.text("ttl")
     if ttl is not None and ttl not in LIFETIMES:
         raise holder.wrong("ttl", "one of " + ", ".join(LIFETIMES))
