@@ -81,7 +81,7 @@ def _record(path: Path, number: int, line: str) -> Record:
         account = fields.pop("account")
         lists: dict[str, Any] = {name: tuple(fields.pop(name)) for name in ("gaps_ms", "accepted_per_position")}
         return Record(**fields, **lists, account=ServerAccount(**account) if account else None)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigError(f"{path}, line {number}, is no record of a study: {error}") from None
 
 
