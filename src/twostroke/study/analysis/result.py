@@ -225,7 +225,7 @@ class LoadAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A study's results.  `headline` is one request at a time; under load a shorter prefill also relieves neighbours."""
+    """A study's results.  `headline` is one request at a time: under load a shorter prefill also helps neighbours."""
 
     seed: int
     resamples: int
