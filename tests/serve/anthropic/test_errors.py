@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from anthropic.types import ErrorResponse, ModelInfo
 from pydantic import TypeAdapter
 
-from tests.serve.anthropic.plain import FORMAT
+from tests.serve.anthropic.plain import ASK, CALLER, FORMAT, SERVICE
 from twostroke.errors import (
     BodyTooLarge,
     Draining,
@@ -22,6 +23,7 @@ from twostroke.errors import (
     UnsupportedMediaType,
 )
 from twostroke.serve import anthropic
+from twostroke.serve.fields import Fields
 
 
 class OverLimit(Unavailable):
@@ -56,6 +58,18 @@ def test_statuses_and_kinds(problem: type[TwostrokeError], status: int, kind: st
         FORMAT.error_event(raised, "req_1")
         == b"event: error\ndata: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n"
     )
+
+
+@pytest.mark.parametrize("thread", [{"type": "create"}, {"type": "continue", "previous_message_id": "msg_1"}])
+@pytest.mark.parametrize("read", [FORMAT.parse, anthropic.count])
+def test_a_thread_is_refused_in_the_way_that_makes_tool_runners_send_the_whole_conversation(
+    thread: dict[str, str], read: Callable[..., object]
+) -> None:
+    with pytest.raises(InvalidParameter, match="send the whole conversation in messages") as raised:
+        read(Fields({**ASK, "thread": thread}), SERVICE, CALLER)
+    body = anthropic.error(raised.value, "req_1")
+    assert body["error"]["details"] == {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    assert body["error"]["type"] == "invalid_request_error"
 
 
 def test_the_format_is_told_apart() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twostroke.errors import Overloaded, TwostrokeError
+from twostroke.errors import InvalidParameter, Overloaded, TwostrokeError
 from twostroke.serve.format import named
 from twostroke.serve.submission import Json
 
@@ -20,6 +20,19 @@ KINDS = {
 }
 
 
+class UnsupportedThread(InvalidParameter):
+    """The client wants the server to keep its conversation.
+
+    The tool runners of Anthropic's own clients ask for that first; where the details say that it cannot be had, they
+    send the whole conversation with every turn.
+    """
+
+    def __init__(self) -> None:
+        message = "thread is not supported here; send the whole conversation in messages and leave thread out"
+        super().__init__(message, param="thread")
+        self.details: Json = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+
+
 def status(problem: TwostrokeError) -> int:
     """The HTTP status: a full queue and a server that shuts down are overload, a tenant's own limit is its rate."""
     busy = problem.code == Overloaded.code or problem.status == 503
@@ -30,7 +43,10 @@ def error(problem: TwostrokeError, request_id: str) -> Json:
     """The body of a failure."""
     number = status(problem)
     kind = KINDS.get(number, "invalid_request_error" if number < 500 else "api_error")
-    return {"type": "error", "error": {"type": kind, "message": problem.message}, "request_id": request_id}
+    failure: Json = {"type": kind, "message": problem.message}
+    if isinstance(problem, UnsupportedThread):
+        failure["details"] = problem.details
+    return {"type": "error", "error": failure, "request_id": request_id}
 
 
 def error_event(problem: TwostrokeError, request_id: str) -> bytes:

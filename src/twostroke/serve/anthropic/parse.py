@@ -13,6 +13,7 @@ from typing import Any
 from twostroke.errors import InvalidParameter, PromptTooLong
 from twostroke.serve import options
 from twostroke.serve.anthropic.diagnostics import Fingerprint, fingerprint
+from twostroke.serve.anthropic.errors import UnsupportedThread
 from twostroke.serve.anthropic.markers import Markers
 from twostroke.serve.anthropic.messages import messages, system
 from twostroke.serve.anthropic.tools import tools
@@ -31,7 +32,7 @@ PROMPT = frozenset(
 ANSWER = frozenset({"max_tokens", "stop_sequences", "stream", "metadata", "diagnostics", "context_management"})
 HARMLESS = frozenset({"service_tier", "speed", "inference_geo"})  # whose machine answers, and when
 NEEDS_SERVERS = ("container", "mcp_servers")
-KNOWN = options.READ | PROMPT | ANSWER | HARMLESS | frozenset(NEEDS_SERVERS)
+KNOWN = options.READ | PROMPT | ANSWER | HARMLESS | frozenset(NEEDS_SERVERS) | {"thread"}
 THINKING = {"adaptive": None, "enabled": True, "disabled": False}
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
@@ -187,6 +188,8 @@ def _check_harmless(fields: Fields) -> None:
     for name in NEEDS_SERVERS:
         if fields.get(name):
             raise InvalidParameter(f"{name} is not supported here; leave it out", param=name)
+    if fields.get("thread") is not None:
+        raise UnsupportedThread
     # Agents put a hash of account and session here.  It does not narrow whom a request shares its cache with: the
     # prompt of every new session would start cold.  The API key and `cache_salt` do.
     metadata = fields.object("metadata")
