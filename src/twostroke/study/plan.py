@@ -1,4 +1,4 @@
-"""What the four arms should measure, predicted before anything runs; and the acceptance that was measured, as one number.
+"""What the four arms should measure, predicted before anything runs; and measured acceptance as one number.
 
 Prefill is linear in the tokens it computes and decode in the tokens it writes:
 
@@ -6,9 +6,9 @@ Prefill is linear in the tokens it computes and decode in the tokens it writes:
     decode   = (output - 1) d / S           S = E(k) / (1 + k (c + v)), 1 without speculation
 
 with p and d the milliseconds per prefilled and per decoded token, h the share of the prompt found in the cache, and
-E(k), S the formulas of `govern.formulas` (Leviathan et al., arXiv 2211.17192, with verification priced).  In this model
-the switches are independent by construction: milliseconds add up exactly, while the end-to-end *ratios* do not multiply,
-by arithmetic alone.
+E(k), S the formulas of `govern.formulas` (Leviathan et al., arXiv 2211.17192, with verification priced).  In this
+model the switches are independent by construction: the milliseconds they save add up exactly, while the end-to-end
+*ratios* do not multiply, by arithmetic alone.
 """
 
 from __future__ import annotations
@@ -139,10 +139,9 @@ def survival(accepted_per_position: Sequence[int], drafted_steps: int) -> tuple[
 
     `drafted_steps` counts the steps that drafted.  Raises `ConfigError` where more drafts were accepted than steps ran.
     """
-    if drafted_steps < max(accepted_per_position, default=0):
-        raise ConfigError(
-            f"{max(accepted_per_position)} accepted at one position in {drafted_steps} steps: no such run"
-        )
+    most = max(accepted_per_position, default=0)
+    if drafted_steps < most:
+        raise ConfigError(f"{most} drafts were accepted at one position, in {drafted_steps} steps that drafted")
     return tuple(accepted / drafted_steps for accepted in accepted_per_position) if drafted_steps else ()
 
 

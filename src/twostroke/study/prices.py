@@ -1,8 +1,8 @@
 """Money: what the tokens of a study would cost at a provider's prices, with caching and without.
 
 A provider bills four kinds of tokens.  A prompt token is *cached* (read from the cache), *written* (computed, and kept
-for the next call; some providers charge extra for it) or plain *input* (computed, with caching off).  The fourth kind is
-*output*.  Drafts are not billed, so speculation changes the time of an answer and never its price.
+for the next call; some providers charge extra for it) or plain *input* (computed, with caching off).  The fourth kind
+is *output*.  Drafts are not billed, so speculation changes the time of an answer and never its price.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ FORM = "input=3,cached=0.3,write=3.75,output=15"
 
 
 def parse(text: str) -> Prices:
-    """Prices from `input=3,cached=0.3,write=3.75,output=15`, from a preset's name, or from both: `anthropic-5m,input=3,output=15`.
+    """Prices from `input=3,cached=0.3,write=3.75,output=15`, a preset, or both: `anthropic-5m,input=3,output=15`.
 
     What is given replaces the preset's.  Without `write` a token that is kept costs what any computed token costs.
-    Raises `ConfigError` for a name that is no preset, a field that is none, a price that is no number, or a missing one.
+    Raises `ConfigError` for an unknown preset or field, a price that is no number, or a missing one.
     """
     first, *others = [part.strip() for part in text.split(",")]
     named = "=" not in first
@@ -118,8 +118,8 @@ def _prices(found: Mapping[str, float], text: str) -> Prices:
 def bill(prices: Prices, records: Iterable[Record], *, caching: bool, context_tokens: int = 0) -> Bill | None:
     """What these calls cost; None where the server did not count the tokens.
 
-    With `caching`, every prompt token that was not read from the cache is written to it, and so are the `context_tokens`
-    of the contexts that were read before the calls.  Without it, nobody reads contexts ahead.
+    With `caching`, every prompt token that was not read from the cache is written to it, and so are the
+    `context_tokens` of the contexts that were read before the calls.  Without it, nobody reads contexts ahead.
     """
     counted = [_tokens(record, caching) for record in records if record.error is None]
     tokens = [count for count in counted if count is not None]
