@@ -53,6 +53,13 @@ class BodyTooLarge(RequestError):
     code = "request_too_large"
 
 
+class BodyTooSlow(RequestError):
+    """The request body did not come in time."""
+
+    status = 408
+    code = "request_timeout"
+
+
 class UnsupportedMediaType(RequestError):
     """The request body is not JSON, or is not declared as such."""
 

@@ -12,7 +12,8 @@ import pytest
 from tests.serve.live import HELLO, connected, get, post, talk, until
 from tests.serve.scripted import EchoEngine, service
 from twostroke.errors import InvalidParameter
-from twostroke.serve.app import OFF_LOOP, create_app
+from twostroke.serve.app import create_app
+from twostroke.serve.bodies import OFF_LOOP
 from twostroke.text.prompt import Prompt
 from twostroke.types import Request
 

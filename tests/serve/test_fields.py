@@ -54,12 +54,26 @@ def test_any_bytes_are_an_object_or_a_clear_error(raw: bytes) -> None:
         (b"\xff", "not UTF-8"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"a":' * 200_000, "nested too deeply"),
-        (b'{"a": ' + b"1" * 5000 + b"}", "not valid JSON"),
+        (b'{"a": ' + b"[" * 128 + b"]" * 128 + b"}", "nested too deeply: more than 128 levels"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "a number of thousands of digits"),
+        (b'{"a": [' + b"[]," * fields.MOST_VALUES + b"[]]}", "commas and brackets"),
     ],
 )
 def test_what_is_no_object_is_refused(raw: bytes, said: str) -> None:
     with pytest.raises(InvalidParameter, match=said):
         fields.body(raw)
+
+
+def test_as_deep_as_it_may_be() -> None:
+    assert fields.body(b'{"a": ' + b"[" * 127 + b"]" * 127 + b"}").values
+
+
+def test_a_path_is_joined_only_to_be_shown() -> None:
+    """Long keys above many values cost no time."""
+    raw = b'{"' + b"k" * 2**20 + rb'": ["\ud83d\ude00"' + b', ""' * 2**17 + rb', "\ud800"]}'
+    with pytest.raises(InvalidParameter, match=r"^k{59,60}.*\[131073\] holds") as caught:
+        fields.body(raw)
+    assert len(caught.value.message) < 200
 
 
 @pytest.mark.parametrize(

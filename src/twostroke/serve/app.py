@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -23,34 +24,35 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from twostroke.errors import (
-    BodyTooLarge,
     InternalError,
+    InvalidParameter,
     Overloaded,
     TwostrokeError,
     Unavailable,
     UnsupportedMediaType,
 )
 from twostroke.serve import endpoints, fields, sse
+from twostroke.serve.bodies import Bodies
 from twostroke.serve.format import Format, Writer
 from twostroke.serve.formats import formats, shape_of
 from twostroke.serve.host import Stream
 from twostroke.serve.responses import ResponseStore
 from twostroke.serve.service import Service
-from twostroke.serve.submission import Caller, Json, Submission
+from twostroke.serve.submission import Caller, Json
 from twostroke.types import Event
 
 log = logging.getLogger("twostroke.http")
-OFF_LOOP = 8192  # bytes of a body from which reading it leaves the event loop
 GONE = 499  # nobody reads this status; it is for the access log
 PING_S = 10.0  # of silence, after which a stream is sent the format's ping
 GIVEN_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(service: Service) -> FastAPI:
     """The application that serves one model; its lifespan starts and stops the host."""
     app = FastAPI(title="Twostroke", docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan(service))
-    served = Application(service)
+    served = Application(service, Bodies(service.settings.max_body))
     for wire in formats(served.store):
         app.add_route(wire.path, served.guarded(partial(served.answer, wire=wire), wire), methods=["POST"])
     for route in endpoints.routes():
@@ -93,6 +95,7 @@ class Application:
     """The endpoints of one service."""
 
     service: Service
+    bodies: Bodies
     store: ResponseStore = field(default_factory=ResponseStore)
 
     def guarded(self, endpoint: Endpoint, wire: Format | None = None) -> Endpoint:
@@ -126,11 +129,16 @@ class Application:
     async def plain(self, request: Request, route: endpoints.Route) -> Response:
         """An endpoint that answers at once."""
         key = self._key(request) if route.needs_key else ""
-        body = fields.body(await self._body(request)) if route.reads_body else fields.Fields({})
-        asked = endpoints.Asked(
-            self.service, self.store, key, request.path_params, request.query_params, request.headers, body
-        )
-        found = route.answer(asked)
+
+        def asked(raw: bytes) -> endpoints.Reply | Awaitable[endpoints.Reply]:
+            body = fields.body(raw) if route.reads_body else fields.Fields({})
+            return route.answer(
+                endpoints.Asked(
+                    self.service, self.store, key, request.path_params, request.query_params, request.headers, body
+                )
+            )
+
+        found = await self._read(request, asked) if route.reads_body else asked(b"")
         headers = {shape_of(request.url.path, request.headers).request_id_header: request.state.id}
         reply = await found if isinstance(found, Awaitable) else found
         if isinstance(reply.body, str):
@@ -146,7 +154,7 @@ class Application:
             int(time.time()),
             dict(request.headers),
         )
-        submission = await self._submission(await self._body(request), wire, caller)
+        submission = await self._read(request, lambda raw: wire.parse(fields.body(raw), self.service, caller))
         writer = wire.writer(submission, self.service)
         stream = self.service.host.submit(*submission.requests)
         headers = {wire.request_id_header: request.state.id}
@@ -154,26 +162,18 @@ class Application:
             return sse.EventStream(lines(writer, stream, wire, request.state.id), stream.close, headers)
         return JSONResponse(await whole(writer, stream, request), 200, headers)
 
-    async def _submission(self, raw: bytes, wire: Format, caller: Caller) -> Submission:
-        def read() -> Submission:
-            return wire.parse(fields.body(raw), self.service, caller)
-
-        return await asyncio.to_thread(read) if len(raw) > OFF_LOOP else read()
-
-    async def _body(self, request: Request) -> bytes:
-        """The raw body, no larger than the settings allow and declared as JSON."""
+    async def _read(self, request: Request, parse: Callable[[bytes], T]) -> T:
+        """What `parse` makes of the body, which must be declared as JSON."""
         declared = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if declared != "application/json":
             raise UnsupportedMediaType(
                 f"the content type is {fields.shown(declared)}; send the header 'Content-Type: application/json'"
             )
-        limit, parts, size = self.service.settings.max_body, [], 0
-        async for part in request.stream():
-            parts.append(part)
-            size += len(part)
-            if size > limit:
-                raise BodyTooLarge(f"the body is larger than {limit} bytes; shorten it or raise --max-body")
-        return b"".join(parts)
+        async with self.bodies.read(request) as raw:
+            try:
+                return await self.bodies.parse(raw, partial(parse, raw))
+            except RecursionError:
+                raise InvalidParameter("JSON text in the body is nested too deeply; flatten it") from None
 
     def _key(self, request: Request) -> str:
         own = request.headers.get("x-api-key")

@@ -18,6 +18,8 @@ from twostroke.serve.responses import ResponseStore
 from twostroke.serve.service import Service
 from twostroke.serve.submission import Caller, Json
 
+DIGITS = 9  # of a number in a query
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -129,7 +131,7 @@ def response(asked: Asked) -> Reply:
 def response_items(asked: Asked) -> Reply:
     """A page of a stored response's input.  Raises `InvalidParameter`."""
     limit = asked.query.get("limit", str(responses.PAGE))
-    if not limit.isdecimal():
+    if not limit.isdecimal() or len(limit) > DIGITS:
         raise InvalidParameter(f"limit must be a number, not {shown(limit)}", param="limit")
     page = responses.input_items(
         asked.path["id"],

@@ -8,46 +8,88 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 from twostroke.errors import InvalidParameter
 
 SHOWN = 60  # characters of a wrong value that a message repeats
+MAX_DEPTH = 128  # of containers in each other
+MOST_VALUES = 2**22  # commas and brackets of a body: they bound the memory its values take
+HALVES = re.compile(rb"\\u[dD][89a-fA-F]")  # how a surrogate is written: UTF-8 itself has none
+LONE = re.compile("[\ud800-\udfff]")
+Path = tuple[Any, str] | None  # the path before, and a step: joined only when it is shown
 
 
 def body(raw: bytes) -> Fields:
     """The JSON object in a request body.  Raises `InvalidParameter` for anything else."""
-    try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
-        for path, text in _texts(value, ""):
-            check_text(text, path)
-    except UnicodeDecodeError as error:
-        raise InvalidParameter(f"the body is not UTF-8: byte {error.start} cannot be decoded") from None
-    except RecursionError:
-        raise InvalidParameter("the body is nested too deeply") from None
-    except ValueError as error:
-        raise InvalidParameter(f"the body is not valid JSON: {error}") from None
+    value = _json(raw)
     if not isinstance(value, dict):
         raise InvalidParameter(f"the body must be a JSON object, not {kind(value)}")
+    _check_depth(value)
+    if HALVES.search(raw):
+        _check_texts(value, None)
     return Fields(value)
 
 
+def _json(raw: bytes) -> Any:
+    if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > MOST_VALUES:
+        raise InvalidParameter(f"the body has more than {MOST_VALUES} commas and brackets; shorten it")
+    try:
+        return json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise InvalidParameter(f"the body is not UTF-8: byte {error.start} cannot be decoded") from None
+    except RecursionError:
+        raise _too_deep() from None
+    except json.JSONDecodeError as error:
+        raise InvalidParameter(f"the body is not valid JSON: {error}") from None
+    except ValueError:  # Python reads no whole number this long
+        raise InvalidParameter("the body holds a number of thousands of digits; write it with an exponent") from None
+
+
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+    raise InvalidParameter(f"the body is not valid JSON: {name} is not a JSON number")
 
 
-def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Every string below `value`, keys included, with its path."""
+def _check_depth(value: Any) -> None:
+    """Raises `InvalidParameter` where containers stand in each other deeper than what reads them may recurse."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [item for box in level for item in _items(box) if isinstance(item, (dict, list))]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _too_deep() -> InvalidParameter:
+    return InvalidParameter(f"the body is nested too deeply: more than {MAX_DEPTH} levels; flatten it")
+
+
+def _items(box: Any) -> Collection[Any]:
+    return box.values() if isinstance(box, dict) else box
+
+
+def _check_texts(value: Any, path: Path) -> None:
+    """`check_text` for every string below `value`, keys included."""
     if isinstance(value, str):
-        yield path, value
+        if LONE.search(value):
+            check_text(value, _written(path))
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield path, key
-            yield from _texts(item, f"{path}.{key}" if path else key)
+            _check_texts(key, path)
+            _check_texts(item, (path, f".{key}"))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _texts(item, f"{path}[{index}]")
+            _check_texts(item, (path, f"[{index}]"))
+
+
+def _written(path: Path) -> str:
+    steps: list[str] = []
+    while path is not None:
+        path, step = path
+        steps.append(step if len(step) <= SHOWN else step[:SHOWN] + "…")
+    return "".join(reversed(steps)).removeprefix(".")
 
 
 def check_text(text: str, path: str) -> str:

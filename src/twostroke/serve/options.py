@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -25,6 +26,10 @@ log = logging.getLogger("twostroke.http")
 
 MAX_CHOICES = 128
 MAX_SALT = 128  # characters
+MIN_REPETITION = 0.01  # smaller divisors take logits out of their range
+MAX_NAME = 64  # characters of an unknown field's name that are repeated
+MAX_LOGGED = 8  # unknown fields of a body that the log names
+TOKEN_ID = re.compile("[0-9]{1,10}")
 SAMPLING = frozenset(
     {
         "temperature", "top_k", "top_p", "min_p", "seed", "presence_penalty", "frequency_penalty",
@@ -38,14 +43,18 @@ READ = SAMPLING | OURS | ENDS | {"model"}  # what `request` and `model` read
 
 def judge_names(fields: Fields, known: Collection[str], service: Service) -> None:
     """Log the fields nobody here knows.  Raises `InvalidParameter` for one under `--strict`."""
-    for name, value in fields.values.items():
-        if name in known or value is None:
-            continue
-        if service.settings.strict:
-            near = get_close_matches(name, known, n=2, cutoff=0.7)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise InvalidParameter(f"Unrecognized request argument supplied: {fields.at(name)}{hint}", param=name)
-        log.warning("the unknown field %s is ignored; --strict refuses it", shown(fields.at(name)))
+    unknown = [name for name, value in fields.values.items() if name not in known and value is not None]
+    if not unknown:
+        return
+    if service.settings.strict:
+        name = unknown[0]
+        near = get_close_matches(name[:MAX_NAME], known, n=2, cutoff=0.7)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        where = fields.at(name)[:MAX_NAME]
+        raise InvalidParameter(f"Unrecognized request argument supplied: {where}{hint}", param=name[:MAX_NAME])
+    named = ", ".join(shown(fields.at(name)) for name in unknown[:MAX_LOGGED])
+    more = f" and {len(unknown) - MAX_LOGGED} more" if len(unknown) > MAX_LOGGED else ""
+    log.warning("unknown fields are ignored: %s%s; --strict refuses them", named, more)
 
 
 def model(fields: Fields, service: Service) -> str:
@@ -164,14 +173,14 @@ def _sampling(fields: Fields, service: Service, stop_ids: frozenset[int], logpro
     least = fields.integer("min_tokens", 0) or 0
     return Sampling(
         temperature=ordinary if temperature is None else temperature,
-        top_k=defaults.top_k if top_k is None else max(top_k, 0),
+        top_k=defaults.top_k if top_k is None else min(max(top_k, 0), service.text.vocabulary),
         top_p=defaults.top_p if top_p is None else max(top_p, 1e-6),
         min_p=defaults.min_p if min_p is None else min_p,
         seed=_seed(fields, defaults.seed),
         logprobs=logprobs,
         presence_penalty=fields.number("presence_penalty", -2, 2) or 0.0,
         frequency_penalty=fields.number("frequency_penalty", -2, 2) or 0.0,
-        repetition_penalty=fields.number("repetition_penalty", 0, 100, above=True) or 1.0,
+        repetition_penalty=fields.number("repetition_penalty", MIN_REPETITION, 100) or 1.0,
         bias=_bias(fields, service),
         min_tokens=least,
         withheld=tuple(sorted(stop_ids)) if least else (),
@@ -184,7 +193,7 @@ def _bias(fields: Fields, service: Service) -> tuple[tuple[int, float], ...]:
         return ()
     found: dict[int, float] = {}
     for name in given.values:
-        if not name.isdecimal() or not int(name) < service.text.vocabulary:
+        if not TOKEN_ID.fullmatch(name) or not int(name) < service.text.vocabulary:
             raise InvalidParameter(
                 f"logit_bias names the token {shown(name)}; give token ids of 0 to {service.text.vocabulary - 1}",
                 param=given.at(name),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from twostroke.config import OPTIONS
-from twostroke.serve.options import MAX_CHOICES, MAX_SALT
+from twostroke.serve.options import MAX_CHOICES, MAX_SALT, MIN_REPETITION
 
 Schema = dict[str, Any]
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -98,7 +98,7 @@ SHARED: dict[str, Schema] = {
     "seed": {"type": "integer", **INT64, "description": "Makes sampling repeatable."},
     "presence_penalty": number("Subtracted from the logits of tokens of the answer.", -2, 2),
     "frequency_penalty": number("The same, times how often the token is there.", -2, 2),
-    "repetition_penalty": number("Divides the logits of tokens of prompt and answer.", None, 100, exclusiveMinimum=0),
+    "repetition_penalty": number("Divides the logits of tokens of prompt and answer.", MIN_REPETITION, 100),
     "logit_bias": {
         "type": "object",
         "additionalProperties": number("", -100, 100),

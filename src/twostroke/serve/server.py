@@ -14,18 +14,18 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import uvicorn
 
 from twostroke.errors import ConfigError
 from twostroke.serve.app import create_app
+from twostroke.serve.connection import KEEP_ALIVE_S, Connection
 from twostroke.serve.service import Service
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GRACE_S = 8  # beyond the drain limit, for aborted answers to say so
-KEEP_ALIVE_S = 65  # longer than common proxies keep theirs
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -51,6 +51,17 @@ def _refused(host: str, port: int, problem: OSError) -> ConfigError:
     if problem.errno in (errno.EACCES, errno.EPERM):
         return ConfigError(f"port {port} needs privileges; choose a --port above 1023")
     return ConfigError(f"cannot listen on {host}:{port}: {problem.strerror}; choose another --host or --port")
+
+
+def open_more_files() -> None:
+    """Let this process have as many connections as the system allows; the usual 1024 are few for a server."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems refuse what they themselves name as the most
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def leave_at_once() -> None:
@@ -79,6 +90,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 create_app(service),
                 lifespan="on",
+                http=Connection,
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -88,6 +100,7 @@ class Server(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        open_more_files()
         await super().startup(sockets)
         if self.started:
             self._on_ready()
