@@ -7,7 +7,7 @@ PORT   ?= 8000
 ARGS   ?=
 SOURCES := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
 
-.PHONY: serve test test-fast test-exhaustive test-arm sanitize fuzz check clean
+.PHONY: serve test test-fast test-exhaustive test-clients test-arm sanitize fuzz check clean
 .PHONY: bench bench-speculation bench-concurrency bench-two-by-two bench-never-worse bench-first-token
 
 $(VENV)/made:
@@ -30,13 +30,33 @@ serve: $(VENV)/installed
 test: $(VENV)/dev
 	$(BIN)/twostroke pull smollm2-135m
 	$(BIN)/twostroke pull qwen2.5-coder-0.5b
-	$(BIN)/pytest -m "not exhaustive"
+	$(BIN)/pytest -m "not exhaustive and not clients"
 
 test-fast: $(VENV)/dev
-	$(BIN)/pytest -m "not model and not slow and not exhaustive"
+	$(BIN)/pytest -m "not model and not slow and not exhaustive and not clients"
 
 test-exhaustive: $(VENV)/dev
 	$(BIN)/pytest -m exhaustive
+
+# The clients of npm, which `make test` tries too where it finds npm; here they must be there.
+test-npm: $(VENV)/dev
+	$(BIN)/twostroke pull qwen2.5-coder-0.5b
+	TWOSTROKE_NPM_REQUIRED=1 $(BIN)/pytest tests/serve/test_npm.py $(ARGS)
+
+# LiteLLM, instructor and lm-eval against a live server.  They are large, and instructor needs an older openai client than
+# `.venv` has, so they have an environment of their own.
+CLIENTS := build/clients
+
+$(CLIENTS)/installed: $(SOURCES)
+	$(PYTHON) -m venv $(CLIENTS)/venv
+	$(CLIENTS)/venv/bin/pip install --quiet "scikit-build-core>=1.0" "nanobind>=2.4"
+	$(CLIENTS)/venv/bin/pip install --quiet --no-build-isolation -Cbuild-dir=$(CLIENTS)/cmake \
+	  --editable ".[dev,clients]"
+	touch $@
+
+test-clients: $(CLIENTS)/installed
+	$(CLIENTS)/venv/bin/twostroke pull qwen2.5-coder-0.5b
+	$(CLIENTS)/venv/bin/pytest -m clients $(ARGS)
 
 # The kernels under the address and undefined-behaviour sanitizers, in an environment of their own.  Python itself is
 # not instrumented, so the sanitizer is loaded before it, with the C++ library whose exceptions it follows.  A report
