@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from twostroke.cli.launch import CLIENTS, KEY, NO_KEY, Target, environment, find
+from twostroke.cli.launch import CLIENTS, KEY, NO_KEY, Target, environment, find, folder
 from twostroke.cli.main import execute
 from twostroke.errors import ConfigError, TwostrokeError
 
@@ -52,6 +52,12 @@ class Models(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files for agents go to a folder of this test."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture
@@ -147,6 +153,19 @@ def test_aider_gets_the_address_and_the_model(server: Any, fakes: Path) -> None:
     assert told["environ"]["OPENAI_API_KEY"] == NO_KEY
 
 
+def test_aider_is_told_the_window_in_a_file_of_ours_and_asks_nobody_else(server: Any, fakes: Path) -> None:
+    for model in ("coder", "other"):
+        told = ran(fakes, "--url", server.url, "--model", model, "aider")
+        flags = told["arguments"]
+        file = Path(flags[flags.index("--model-metadata-file") + 1])
+        assert file.parent == folder()
+        card = json.loads(file.read_text(encoding="utf-8"))[f"openai/{model}"]
+        assert (card["max_input_tokens"], card["max_output_tokens"]) == (32768, 8192)
+        assert {"--no-analytics", "--no-check-update"} <= set(flags)
+        assert told["environ"]["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
+    assert len(list(folder().iterdir())) == 2
+
+
 def test_the_key_comes_from_the_environment_and_is_never_printed(
     server: Any, fakes: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,10 +189,11 @@ def test_what_is_printed_runs_in_a_shell_and_does_the_same(
             ["/bin/bash", "-c", f"PATH={shlex.quote(str(fakes))}:$PATH\n{command}"],
             capture_output=True, text=True, check=False, timeout=30,
         )  # fmt: skip
+        chosen = CLIENTS[name].launch(find(server.url, None, None))
+        assert {path: path.read_text(encoding="utf-8") for path in chosen.files} == dict(chosen.files)
         told, direct = json.loads(done.stdout), ran(fakes, "--url", server.url, name, "it's")
         assert told["arguments"] == direct["arguments"]
-        chosen = CLIENTS[name].launch(find(server.url, None, None)).environ
-        assert {key: told["environ"][key] for key in chosen} == dict(chosen)
+        assert {key: told["environ"][key] for key in chosen.environ} == dict(chosen.environ)
 
 
 def test_ctrl_c_goes_to_the_agent_and_its_exit_code_is_ours(server: Any, fakes: Path) -> None:
@@ -237,6 +257,7 @@ def test_a_server_that_does_not_say_its_context_leaves_it_to_the_agent() -> None
     bare = Target("http://x", "m")
     assert not any("WINDOW" in name for name in CLIENTS["claude"].launch(bare).environ)
     assert not any("model_context_window" in flag for flag in CLIENTS["codex"].launch(bare).flags)
+    assert all('"max_input_tokens"' not in text for text in CLIENTS["aider"].launch(bare).files.values())
     assert '"limit"' not in CLIENTS["opencode"].launch(bare).environ["OPENCODE_CONFIG_CONTENT"]
 
 

@@ -1,7 +1,7 @@
 """`twostroke launch`: a coding agent, told by its own environment and flags to use the server that runs here.
 
-Nothing is written to any of its files.  The agent takes the place of this process, so that its exit code, the terminal
-and Ctrl-C are its own.
+Nothing is written to any of its files; what it reads from a file alone has one of ours.  The agent takes the place of
+this process, so that its exit code, the terminal and Ctrl-C are its own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -40,11 +42,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to run: the flags that come before the person's own, variables to set, and variables to remove."""
+    """What to run: the flags that come before the person's own, variables to set, and variables to remove.
+
+    `files` are texts by the path where the agent will look for them.
+    """
 
     flags: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
+    files: Mapping[Path, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +124,29 @@ def _opencode(target: Target) -> Launch:
 
 
 def _aider(target: Target) -> Launch:
+    """Without a description of the model aider asks GitHub for one; without the window it never shortens a chat."""
+    name = f"openai/{target.model}"
+    card: dict[str, Any] = {"litellm_provider": "openai", "mode": "chat"}
+    card |= {"input_cost_per_token": 0, "output_cost_per_token": 0}
+    if target.context:
+        card |= {"max_input_tokens": target.context, "max_output_tokens": target.context // 4}
+    text = json.dumps({name: card})
+    file = folder() / f"aider-{sha256(text.encode()).hexdigest()[:16]}.json"
+    quiet = ("--no-show-model-warnings", "--no-analytics", "--no-check-update", "--no-show-release-notes")
     return Launch(
-        ("--model", f"openai/{target.model}", "--no-show-model-warnings", "--timeout", str(PATIENCE_MS // 1000)),
-        {"OPENAI_API_BASE": f"{target.url}/v1", "OPENAI_API_KEY": target.key},
+        ("--model", name, "--model-metadata-file", str(file), *quiet, "--timeout", str(PATIENCE_MS // 1000)),
+        {
+            "OPENAI_API_BASE": f"{target.url}/v1",
+            "OPENAI_API_KEY": target.key,
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # the library beneath would fetch it at its import
+        },
+        files={file: text},
     )
+
+
+def folder() -> Path:
+    """Where the files are kept that agents are given."""
+    return Path.home() / ".cache" / "twostroke" / "launch"
 
 
 CLIENTS: Mapping[str, Client] = {
@@ -200,7 +225,12 @@ def shown(client: Client, launch: Launch, key: str, arguments: Sequence[str]) ->
     removed = [f"-u {name}" for name in launch.removed]
     set_ = [f"{name}={word(value)}" for name, value in launch.environ.items()]
     command = shlex.join([client.program, *launch.flags, *arguments])
-    return " \\\n    ".join(["env", *removed, *set_, command])
+    return "".join(map(_written, launch.files.items())) + " \\\n    ".join(["env", *removed, *set_, command])
+
+
+def _written(file: tuple[Path, str]) -> str:
+    path, text = file
+    return f"mkdir -p {shlex.quote(str(path.parent))} && printf %s {shlex.quote(text)} > {shlex.quote(str(path))}\n"
 
 
 def run(client: Client, launch: Launch, arguments: Sequence[str]) -> None:
@@ -208,6 +238,9 @@ def run(client: Client, launch: Launch, arguments: Sequence[str]) -> None:
     program = shutil.which(client.program)
     if program is None:
         raise ConfigError(f"{client.program} is not installed; install it with `{client.install}`", param="client")
+    for path, text in launch.files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     sys.stdout.flush()
     os.execve(program, [client.program, *launch.flags, *arguments], environment(launch, os.environ))
 
