@@ -2,3 +2,8 @@
 
 No input or output, no HTTP, no clock: the same records and the same seed give the same value, bit for bit.
 """
+
+from twostroke.study.analysis.analyse import analyse
+from twostroke.study.analysis.result import Analysis
+
+__all__ = ["Analysis", "analyse"]

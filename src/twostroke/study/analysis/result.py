@@ -65,7 +65,8 @@ class Effect:
     expected: bool  # cache on prefill, speculation on decode; the others are cross effects
     ratio: Estimate | None
     difference_ms: Estimate | None  # `arm` less `over`
-    below_noise_floor: bool  # no farther from 1 than the same arm is from itself
+    below_noise_floor: bool  # no farther from 1 than the same arm may be from itself
+    valid: bool  # False where an arm of it, or a control, is invalid
     sentence: str
 
 
