@@ -14,6 +14,7 @@ from twostroke.serve.openapi import document
 from twostroke.serve.schemas import optional, text, thing, whole, word
 
 DOCUMENT = document("1.2.3")
+CALLS = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
 METHODS = ("get", "head", "post", "delete")
 
 
@@ -39,6 +40,7 @@ def test_every_path_is_there() -> None:
         ("post", "/v1/chat/completions"), ("post", "/v1/chat/completions/input_tokens"),
         ("post", "/v1/completions"),
         ("post", "/v1/responses"), ("post", "/v1/responses/input_tokens"),
+        ("get", "/v1/responses/{id}/input_items"),
         ("get", "/v1/responses/{id}"), ("delete", "/v1/responses/{id}"),
         ("post", "/v1/messages"), ("post", "/v1/messages/count_tokens"),
         ("get", "/v1/models"), ("get", "/v1/models/{name}"),
@@ -74,10 +76,17 @@ def test_every_field_that_all_formats_read_is_described(name: str) -> None:
     ("name", "body"),
     [
         ("ChatRequest", {"messages": [{"role": "user", "content": "Hi"}], "stop": None, "unknown": 1}),
-        ("ChatRequest", {"messages": [{"role": "assistant", "content": None}], "tool_choice": "required"}),
+        ("ChatRequest", {"messages": [{"role": "assistant", "content": None, "tool_calls": CALLS}]}),
+        (
+            "ChatRequest",
+            {"messages": [{"role": "tool", "content": "x", "tool_call_id": "c"}], "tool_choice": "required"},
+        ),
         ("CompletionRequest", {"prompt": [[1, 2], [3]], "logit_bias": {"5": -100}}),
         ("ResponsesRequest", {"input": "Hi", "reasoning": {"effort": "low"}}),
-        ("MessagesRequest", {"max_tokens": 0, "messages": [{"role": "user", "content": [{"type": "text"}]}]}),
+        (
+            "MessagesRequest",
+            {"max_tokens": 0, "messages": [{"role": "user", "content": [{"type": "text", "text": ""}]}]},
+        ),
         ("CountRequest", {"messages": [{"role": "user", "content": "Hi"}]}),
         ("TokenizeRequest", {"prompt": "Hi"}),
     ],
@@ -93,9 +102,13 @@ def test_bodies_that_clients_send_fit(name: str, body: dict[str, Any]) -> None:
         ("ChatRequest", {"messages": []}),
         ("ChatRequest", {"messages": [{"role": "user", "content": "Hi"}], "temperature": 101}),
         ("ChatRequest", {"messages": [{"role": "robot", "content": "Hi"}]}),
+        ("ChatRequest", {"messages": [{"role": "assistant", "content": None}]}),
+        ("ChatRequest", {"messages": [{"role": "tool", "content": "x"}]}),
         ("CompletionRequest", {"prompt": 5}),
         ("CompletionRequest", {"prompt": "Hi", "logit_bias": {"x": 1}}),
         ("MessagesRequest", {"messages": [{"role": "user", "content": "Hi"}]}),
+        ("ResponsesRequest", {"input": []}),
+        ("TokenizeRequest", {}),
         ("DetokenizeRequest", {"tokens": [-1]}),
     ],
 )

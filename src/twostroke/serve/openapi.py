@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from twostroke.serve.responses.stored import MOST_OF_A_PAGE
 from twostroke.serve.schemas import REQUESTS, RESPONSES, named
 
 Json = dict[str, Any]
@@ -16,6 +17,7 @@ STATUSES = {
     401: "The API key is missing or wrong.",
     404: "There is no such thing here; the message lists what is.",
     405: "The path has no such method.",
+    408: "The body did not come in time.",
     413: "The body is larger than the server reads.",
     415: "The body is not declared as JSON.",
     429: "The queue is full; Retry-After says when a place is likely.",
@@ -24,7 +26,7 @@ STATUSES = {
     529: "The queue is full, or the server is stopping.",
 }
 READING = (401, 405, 500)
-WRITING = (400, 401, 404, 405, 413, 415, 500)
+WRITING = (400, 401, 404, 405, 408, 413, 415, 500)
 OPENAI = (*WRITING, 429, 503)
 ANTHROPIC = (*WRITING, 429, 529)
 LOCKED: list[Json] = [{}, {"bearer": []}, {"key": []}]  # the first: where the server was given no key, none is needed
@@ -80,7 +82,16 @@ def _stored() -> Json:
             "parameters": [_in_path("id", "The response's id.")],
             "get": _operation("Read a stored response.", _json("Response"), (*READING, 404)),
             "delete": _operation("Forget a stored response.", _json("DeletedResponse"), (*READING, 404)),
-        }
+        },
+        "/v1/responses/{id}/input_items": {
+            "parameters": [
+                _in_path("id", "The response's id."),
+                _in_query("limit", "Items of a page.", {"type": "integer", "minimum": 1, "maximum": MOST_OF_A_PAGE}),
+                _in_query("order", "The latest first, or last.", {"type": "string", "enum": ["asc", "desc"]}),
+                _in_query("after", "The id of the item before the page.", {"type": "string"}),
+            ],
+            "get": _operation("A page of what a response answers.", _json("InputItems"), (*READING, 400, 404)),
+        },
     }
 
 
@@ -128,7 +139,7 @@ def _operations() -> Json:
 
 
 def _post(summary: str, body: str, answer: str, statuses: tuple[int, ...], *, stream: bool = False) -> Json:
-    events = {"text/event-stream": {"schema": {"type": "string"}}} if stream else {}
+    events = {"text/event-stream": {"schema": {"description": "Events as the format has them."}}} if stream else {}
     request = {"required": True, "content": _json(body)}
     return {**_operation(summary, {**_json(answer), **events}, statuses), "requestBody": request}
 
@@ -146,6 +157,10 @@ def _operation(summary: str, content: Json, statuses: tuple[int, ...], *, locked
 
 def _in_path(name: str, about: str) -> Json:
     return {"name": name, "in": "path", "required": True, "description": about, "schema": {"type": "string"}}
+
+
+def _in_query(name: str, about: str, schema: Json) -> Json:
+    return {"name": name, "in": "query", "description": about, "schema": schema}
 
 
 def _json(name: str) -> Json:

@@ -68,12 +68,17 @@ def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Ma
 
 
 def _fields(schema: Mapping[str, Any]) -> str:
-    needed = schema.get("required", ())
+    """The fields of an object, or of each of the shapes it may have."""
     rows = [
-        (name + (" (required)" if name in needed else ""), ". ".join(filter(None, (kind(shape), _about(shape)))))
-        for name, shape in schema.get("properties", {}).items()
+        (name + (" (required)" if name in one.get("required", ()) else ""), _said(shape))
+        for one in schema.get("anyOf", (schema,))
+        for name, shape in one.get("properties", {}).items()
     ]
     return f"<h4>Fields</h4>{_table(rows)}"
+
+
+def _said(shape: Mapping[str, Any]) -> str:
+    return ". ".join(filter(None, (kind(shape), _about(shape))))
 
 
 def kind(schema: Mapping[str, Any]) -> str:

@@ -138,32 +138,50 @@ OPENAI: dict[str, Schema] = {
         },
         about="What shape the answer has; one of them.",
     ),
-    "prompt_logprobs": whole("Alternatives to report for each token of the prompt.", -1),
+    "prompt_logprobs": whole("Alternatives to report for each token of the prompt.", 0, 20),
     "return_token_ids": flag("Report the ids of prompt and answer."),
     "prompt_cache_key": text("Accepted; reuse needs no key."),
     "user": text("Accepted; changes nothing."),
 }
 SCHEMA = thing(about="A JSON schema.")
+CHAT_TEXT = one_of(text(), array(named("TextPart")))
+TOOL_NAME = text(pattern="^[A-Za-z0-9_.:/-]{1,128}$")
+ITEM_TEXT = one_of(text(), array(thing({"type": word("input_text"), "text": text()}, ("type", "text"))))
+ANSWER_TEXT = one_of(text(), array(thing({"type": word("output_text"), "text": text()}, ("type", "text"))))
+
+
+def blocks(*others: str) -> Schema:
+    """Text, or blocks of text and `others`."""
+    kinds = [named(name) for name in ("TextBlock", *others)]
+    return one_of(text(), array(one_of(*kinds) if others else kinds[0]))
+
 
 # -- requests -----------------------------------------------------------------------------------------------------
 
 REQUESTS: dict[str, Schema] = {
     "TextPart": thing({"type": word("text"), "text": text()}, ("type", "text")),
-    "ChatMessage": thing(
-        {
-            "role": word("system", "developer", "user", "assistant", "tool"),
-            "content": one_of(text(), array(named("TextPart"))),
-            "name": text(),
-            "tool_calls": array(named("ToolCall")),
-            "tool_call_id": text("Of a tool's message: the call that this is the result of."),
-        },
-        ("role",),
+    "ChatMessage": one_of(
+        thing({"role": word("system", "developer", "user"), "content": CHAT_TEXT, "name": text()}, ("role", "content")),
+        thing({"role": word("assistant"), "content": CHAT_TEXT, "name": text()}, ("role", "content")),
+        thing(
+            {"role": word("assistant"), "content": CHAT_TEXT, "tool_calls": array(named("ToolCall"), minItems=1)},
+            ("role", "tool_calls"),
+        ),
+        thing(
+            {
+                "role": word("tool"),
+                "content": CHAT_TEXT,
+                "tool_call_id": text("The call that this is the result of.", minLength=1),
+            },
+            ("role", "content", "tool_call_id"),
+        ),
+        about="Every call needs its result after it, and every result its call before it.",
     ),
     "ToolCall": thing(
         {
-            "id": text(),
+            "id": text(minLength=1),
             "type": word("function"),
-            "function": thing({"name": text(), "arguments": text("JSON text.")}, ("name", "arguments")),
+            "function": thing({"name": text(minLength=1), "arguments": text("JSON text.")}, ("name", "arguments")),
         },
         ("id", "type", "function"),
     ),
@@ -171,7 +189,7 @@ REQUESTS: dict[str, Schema] = {
         {
             "type": word("function"),
             "function": thing(
-                {"name": text(minLength=1), "description": text(), "parameters": SCHEMA, "strict": flag()}, ("name",)
+                {"name": TOOL_NAME, "description": text(), "parameters": SCHEMA, "strict": flag()}, ("name",)
             ),
         },
         ("type", "function"),
@@ -224,50 +242,115 @@ REQUESTS: dict[str, Schema] = {
         },
         ("prompt",),
     ),
+    "InputItem": one_of(
+        thing({"role": word("user", "system", "developer"), "content": ITEM_TEXT}, ("role", "content")),
+        thing({"role": word("assistant"), "content": ANSWER_TEXT}, ("role", "content")),
+        thing(
+            {
+                "type": word("reasoning"),
+                "content": array(thing({"type": word("reasoning_text"), "text": text()}, ("type", "text"))),
+                "encrypted_content": text("As it was sent to the client."),
+            },
+            ("type",),
+        ),
+        thing(
+            {"type": word("function_call"), "call_id": text(), "name": text(), "arguments": text("JSON text.")},
+            ("type", "call_id", "name", "arguments"),
+        ),
+        thing(
+            {"type": word("custom_tool_call"), "call_id": text(), "name": text(), "input": text()},
+            ("type", "call_id", "name", "input"),
+        ),
+        thing(
+            {
+                "type": word("function_call_output", "custom_tool_call_output"),
+                "call_id": text("The call that this is the result of."),
+                "output": ITEM_TEXT,
+            },
+            ("type", "call_id", "output"),
+        ),
+        about="Every call needs its output after it, and every output its call before it.",
+    ),
     "ResponsesRequest": thing(
         {
             **SHARED,
-            "input": one_of(text(), array(thing(), "Messages, calls, results and reasoning.")),
+            "input": one_of(text(minLength=1), array(named("InputItem"), minItems=1)),
             "instructions": text("The system message."),
             "max_output_tokens": whole("An upper bound.", 1),
             "tools": array(thing({"type": text(), "name": text(), "parameters": SCHEMA, "strict": flag()}, ("type",))),
-            "tool_choice": one_of(word("none", "auto", "required"), thing({"type": text()}, ("type",))),
+            "tool_choice": one_of(
+                word("none", "auto", "required"),
+                thing({"type": word("function", "custom"), "name": text()}, ("type", "name")),
+                thing(
+                    {"type": word("allowed_tools"), "mode": word("auto", "required"), "tools": array(thing())},
+                    ("type", "mode", "tools"),
+                ),
+            ),
             "parallel_tool_calls": flag(),
             "previous_response_id": text("A stored response that this one continues."),
             "store": flag("Keep the response in memory; the default."),
             "reasoning": thing({"effort": word(*EFFORTS), "summary": word("auto", "concise", "detailed")}),
             "text": thing({"format": thing({"type": word("text", "json_object", "json_schema")}, ("type",))}),
-            "include": array(text()),
+            "include": array(word("message.output_text.logprobs", "reasoning.encrypted_content")),
             "top_logprobs": whole("", 0, 20),
             "stream_options": thing({"include_obfuscation": flag()}),
             "stop": STOPS,
-            "metadata": thing(),
+            "metadata": thing() | {"additionalProperties": text()},
             "truncation": word("auto", "disabled"),
-        }
+        },
+        ("input",),
     ),
     "CacheControl": thing({"type": word("ephemeral"), "ttl": word("5m", "1h")}, ("type",)),
+    "TextBlock": thing(
+        {"type": word("text"), "text": text(), "cache_control": named("CacheControl")}, ("type", "text")
+    ),
+    "ToolUseBlock": thing(
+        {
+            "type": word("tool_use"),
+            "id": text(),
+            "name": text(),
+            "input": thing(about="The arguments."),
+            "cache_control": named("CacheControl"),
+        },
+        ("type", "id", "name", "input"),
+    ),
+    "ToolResultBlock": thing(
+        {
+            "type": word("tool_result"),
+            "tool_use_id": text("The tool_use of the message before that this answers."),
+            "content": one_of(text(), array(named("TextBlock"))),
+            "is_error": flag(),
+            "cache_control": named("CacheControl"),
+        },
+        ("type", "tool_use_id"),
+    ),
+    "ThinkingBlock": thing({"type": word("thinking"), "thinking": text(), "signature": text()}, ("type", "thinking")),
     "MessagesTool": thing(
         {
-            "name": text(minLength=1),
+            "name": TOOL_NAME,
             "description": text(),
-            "input_schema": SCHEMA,
+            "input_schema": thing({"type": word("object")}, ("type",), "A JSON schema."),
             "strict": flag(),
             "cache_control": named("CacheControl"),
         },
-        ("name",),
+        ("name", "input_schema"),
     ),
     "MessagesRequest": thing(
         {
             **SHARED,
             "max_tokens": whole("An upper bound; 0 only fills the cache.", 0),
             "messages": array(
-                thing(
-                    {"role": word("user", "assistant", "system"), "content": one_of(text(), array(thing()))},
-                    ("role", "content"),
+                one_of(
+                    thing({"role": word("user"), "content": blocks("ToolResultBlock")}, ("role", "content")),
+                    thing(
+                        {"role": word("assistant"), "content": blocks("ToolUseBlock", "ThinkingBlock")},
+                        ("role", "content"),
+                    ),
+                    thing({"role": word("system"), "content": blocks()}, ("role", "content")),
                 ),
                 minItems=1,
             ),
-            "system": one_of(text(), array(thing({"type": word("text"), "text": text()}, ("type", "text")))),
+            "system": blocks(),
             "stop_sequences": STOPS,
             "tools": array(named("MessagesTool")),
             "tool_choice": thing(
@@ -289,14 +372,10 @@ REQUESTS: dict[str, Schema] = {
         },
         ("max_tokens", "messages"),
     ),
-    "TokenizeRequest": thing(
-        {
-            "model": text(),
-            "prompt": text(),
-            "messages": array(named("ChatMessage"), minItems=1),
-            "add_special_tokens": flag(),
-        },
-        about="A prompt, or messages.",
+    "TokenizeRequest": one_of(
+        thing({"model": text(), "prompt": text(), "add_special_tokens": flag()}, ("prompt",)),
+        thing({"model": text(), "messages": array(named("ChatMessage"), minItems=1)}, ("messages",)),
+        about="A prompt, or the messages of a chat.",
     ),
     "DetokenizeRequest": thing({"model": text(), "tokens": array(whole("", 0))}, ("tokens",)),
 }
@@ -350,6 +429,10 @@ RESPONSES: dict[str, Schema] = {
             "usage": thing({"input_tokens": COUNT, "output_tokens": COUNT, "total_tokens": COUNT}),
         },
         ("id", "object", "model", "output"),
+    ),
+    "InputItems": thing(
+        {"object": word("list"), "data": array(thing()), "first_id": text(), "last_id": text(), "has_more": flag()},
+        ("object", "data", "has_more"),
     ),
     "DeletedResponse": thing({"id": text(), "object": text(), "deleted": flag()}, ("id", "deleted")),
     "Message": thing(
