@@ -12,7 +12,7 @@ from tests.text.vocabularies import byte_level
 from tests.text.walks import MASK_BYTES, STRUCTURES, TOKENIZER, follow_text, tokens
 from twostroke.errors import InvalidParameter
 from twostroke.text.conversation import Tool
-from twostroke.text.formats import AnyJson, Choices, JsonSchema, Regex
+from twostroke.text.formats import AnyJson, Choices, Format, JsonSchema, Lark, Regex
 from twostroke.text.reasoning import Thinking
 from twostroke.text.structure import Structures, Tag
 from twostroke.text.tokenizer import Tokenizer
@@ -98,13 +98,14 @@ def test_one_required_call_is_one() -> None:
     assert grammar.finished
 
 
-def test_a_trigger_that_is_a_special_token_is_that_token() -> None:
+def test_a_trigger_that_is_a_special_token_is_that_token_or_its_text_as_readers_see_it() -> None:
     marked = tuple(
         replace(tag, trigger="<|im_start|>", begin=tag.begin.replace("<tool_call>", "<|im_start|>"), end="}<unk>")
         for tag in TAGS
     )
     grammar = auto(marked)
-    assert follow_text(grammar, "text <|im_start|>{ is text") == ""
+    assert follow_text(auto(marked), "text <|im_start|>{ is none") == "{ is none"
+    assert follow_text(grammar, "text <|im_start|") == ""
     grammar.advance(SPECIAL["<|im_start|>"])
     assert follow_text(grammar, '\n{"name": "add", "arguments": {"x": 1}}') == ""
     assert tokens(grammar.allowed(())) == [SPECIAL["<unk>"]]
@@ -130,6 +131,56 @@ def test_a_special_tokens_text_is_plain_text_inside_a_string() -> None:
     assert TOKENIZER.end_ids.isdisjoint(tokens(grammar.allowed(())))
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("yes", ""),
+        ("no", "no"),
+        (ADD, ""),
+        (f"{ADD}\n{LIST}", ""),
+        (f"yesterda {ADD}", f" {ADD}"),
+        (f"{ADD}\nyes", "yes"),
+        ("<think>hm</think>\nyes", ""),
+        (f"<think>hm</think>\n\n{LIST}", ""),
+        ('<tool_call>\n{"name": "add", "arguments": {"x": "', '"'),
+    ],
+)
+def test_an_answer_is_of_the_format_or_calls(text: str, left: str) -> None:
+    grammar = auto(format=Choices(("yes", "yesterday")), separator="\n", thinking=THINKING)
+    assert follow_text(grammar, text) == left
+    assert may_end(grammar) == (not left)
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        (AnyJson(), '{"a": [1, {}]}'),
+        (JsonSchema(NUMBER), '{"x": 7}'),
+        (Regex(r"\d{3}"), "123"),
+        (Choices(("<tool", "b")), "<tool"),
+        (Lark('start: "a" start | "b"'), "aab"),
+    ],
+)
+def test_every_kind_of_format_stands_beside_calls(format: Format, text: str) -> None:
+    for answer in (text, ADD):
+        grammar = auto(format=format)
+        assert follow_text(grammar, answer) == ""
+        assert may_end(grammar)
+    assert follow_text(auto(format=format), "I see") == "I see"
+
+
+def test_one_call_beside_a_format_is_one() -> None:
+    grammar = auto(format=Choices(("yes",)), parallel=False, separator="\n")
+    assert follow_text(grammar, ADD) == ""
+    assert grammar.finished
+
+
+def test_the_format_at_fault_is_named() -> None:
+    with pytest.raises(InvalidParameter, match="unclosed group") as caught:
+        auto(format=Regex("a(b", "text.format"))
+    assert caught.value.param == "text.format"
+
+
 @pytest.mark.parametrize("text", ["<think>\na {b} c</think>\n\nyes", "yes", "<think></think>yes"])
 def test_a_thought_may_stand_before_the_format(text: str) -> None:
     assert follow_text(STRUCTURES.compile(Choices(("yes", "no")), THINKING)(), text) == ""
@@ -153,7 +204,7 @@ def test_a_thought_that_the_prompt_began_comes_first() -> None:
 def test_a_thought_between_special_tokens() -> None:
     grammar = STRUCTURES.compile(Choices(("yes",)), Thinking("<|im_start|>", "<unk>"))()
     grammar.advance(SPECIAL["<|im_start|>"])
-    assert follow_text(grammar, "no </think> no") == ""
+    assert follow_text(grammar, "no </think> no <un") == ""
     grammar.advance(SPECIAL["<unk>"])
     assert follow_text(grammar, "\nyes") == ""
     assert grammar.finished

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from twostroke.errors import InvalidParameter
-from twostroke.text.conversation import Conversation, ToolCall
+from twostroke.text.conversation import Conversation, Tool, ToolCall
 from twostroke.text.formats import Format
 from twostroke.text.layout import Layout
 from twostroke.text.pieces import Reader
@@ -97,33 +97,35 @@ class Codec:
     def grammar(self, format: Format | None, conversation: Conversation | None) -> Callable[[], Grammar] | None:
         """Makes the grammars of an answer in this format, or with calls of the conversation's tools.
 
-        A format wins over tools that may be called; an answer that must call has no format.  None where anything may
-        follow.  Raises `InvalidParameter` for what no grammar can be made of.
+        With both, an answer is either a text of the format or calls; one that must call has no format.  None where
+        anything may follow.  Raises `InvalidParameter` for what no grammar can be made of.
         """
-        forced = conversation is not None and conversation.choice.mode == "required"
         thinking = None if conversation is None or conversation.continue_final else self._thinking
-        if format is not None and not forced:
-            return self.structures.compile(format, thinking, opened=self._opened)
         if conversation is None or not conversation.callable_tools:
-            return None
-        tools = conversation.callable_tools
-        tags = [
-            replace(tag, path=tool.path or "tools", lenient=not tool.strict)
-            for tag, tool in zip(self.family.tags(tools, Tag), tools, strict=False)  # some families have no grammar
-        ]
-        if forced and not tags:
+            return None if format is None else self.structures.compile(format, thinking, opened=self._opened)
+        required = conversation.choice.mode == "required"
+        tags = self._tags(conversation.callable_tools)
+        if not tags and (required or format is not None):
             raise InvalidParameter(
                 f"this model's calls (of the {self.family.name} family) cannot be forced; send tool_choice auto",
                 param="tool_choice",
             )
         return self.structures.tools(
             tags,
-            required=forced,
+            required=required,
+            format=None if required else format,
             parallel=conversation.choice.parallel,
             separator=self.family.separator,
             thinking=thinking,
             opened=self._opened,
         )
+
+    def _tags(self, tools: Sequence[Tool]) -> Sequence[Tag]:
+        tags = self.family.tags(tools, Tag)
+        return [
+            replace(tag, path=tool.path or "tools", lenient=not tool.strict)
+            for tag, tool in zip(tags, tools, strict=False)
+        ]
 
     def infill(self, prefix: str, suffix: str) -> tuple[int, ...]:
         """The prompt for what belongs between two texts (prefix, suffix, middle: Bavarian et al. 2022, section 3).

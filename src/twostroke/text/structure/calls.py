@@ -1,15 +1,16 @@
 """Grammars of calls of tools: free text in which calls are constrained once they open, or calls and nothing else.
 
-A trigger that is a special token is met as that token; any other is met in the text, however it is cut into tokens.
+A trigger is met in the text, however it is cut into tokens; one that is a special token is met as that token too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twostroke.text.structure.grammars import ANY_TEXT, Grammars, symbols, until
+from twostroke.text.rules import opening, passage, symbols
+from twostroke.text.structure.grammars import Grammars
 from twostroke.text.structure.lark import judged
 from twostroke.text.structure.schemas import schema_text
 
@@ -42,16 +43,15 @@ def free_text_then(tags: Sequence[Tag], special: Mapping[str, int], *, at_most: 
 
     `special`: the special tokens by name.  Raises `InvalidParameter`.
     """
-    triggers = {tag.trigger: None for tag in tags}
-    heads = [until(f"head{i}", trigger, special) for i, trigger in enumerate(triggers)]
+    triggers = list(dict.fromkeys(tag.trigger for tag in tags))
     calls = [
-        f"call{i}: head{i} ({_choice([k for k, tag in enumerate(tags) if tag.trigger == trigger])})"
+        f"call{i}: ({opening(trigger, special)}) ({_choice(k for k, tag in enumerate(tags) if tag.trigger == trigger)})"
         for i, trigger in enumerate(triggers)
     ]
-    call = " | ".join(f"call{i}" for i in range(len(triggers)))
-    start = f"start: ({call})* TEXT" if at_most is None else f"start: TEXT | ({call}){_times(1, at_most)}"
+    called = f"words ({' | '.join(f'call{i}' for i in range(len(triggers)))})"
+    start = f"start: ({called})* words" if at_most is None else f"start: words | ({called}){_times(1, at_most)}"
     rules = [_rule(k, tag.begin.removeprefix(tag.trigger), tag, special) for k, tag in enumerate(tags)]
-    return _grammars((start, *calls, *heads, *rules, ANY_TEXT), tags)
+    return _grammars((start, *calls, *rules, *passage("words", triggers)), tags)
 
 
 def only(
@@ -68,7 +68,7 @@ def _times(least: int, most: int | None) -> str:
     return f"{{{least},{'' if most is None else most}}}"
 
 
-def _choice(indices: Sequence[int]) -> str:
+def _choice(indices: Iterable[int]) -> str:
     return " | ".join(f"tag{k}" for k in indices)
 
 

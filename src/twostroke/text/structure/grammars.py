@@ -1,15 +1,14 @@
-"""Grammars in llguidance's dialect of Lark that refer to each other by name, and the pieces they are written with."""
+"""Grammars in llguidance's dialect of Lark that refer to each other by name."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from twostroke.text.literals import Literals
 from twostroke.text.reasoning import Thinking
+from twostroke.text.rules import opening, passage
 
-ANY_TEXT = "TEXT: /(?s:.*)/"
 _GAP = r"GAP: /[ \r\n]{0,4}/"  # what models write between a thought and the answer
 
 
@@ -19,6 +18,11 @@ class Grammars:
 
     members: tuple[tuple[str, str], ...]
 
+    def or_else(self, other: Grammars) -> Grammars:
+        """These, or the others: an answer is wholly of one kind.  Their names differ."""
+        either = f"start: @{self.members[0][0]} | @{other.members[0][0]}"
+        return Grammars((("either", either), *self.members, *other.members))
+
     @property
     def text(self) -> str:
         """As the parser reads them."""
@@ -27,40 +31,11 @@ class Grammars:
     def after(self, thinking: Thinking, special: Mapping[str, int], *, opened: bool) -> Grammars:
         """These, for what follows a thought.  Without `opened` (the prompt began it) the thought may be left out."""
         first = self.members[0][0]
-        begin = "" if opened else symbols(thinking.begin, special)
+        begin = "" if opened else f"({opening(thinking.begin, special)})"
         lines = (
             f"start: thought{'' if opened else '?'} @{first}",
-            f"thought: {begin} until GAP",
-            until("until", thinking.end, special),
-            ANY_TEXT,
+            f"thought: {begin} inside ({opening(thinking.end, special)}) GAP",
+            *passage("inside", (thinking.end,)),
             _GAP,
         )
         return Grammars((("thinking", "\n".join(lines)), *self.members))
-
-
-def until(rule: str, marker: str, special: Mapping[str, int]) -> str:
-    """The rule for any text up to the first `marker`, that included."""
-    if marker in special:
-        return f"{rule}: TEXT <[{special[marker]}]>"
-    return f"{rule}[lazy]: TEXT {quoted(marker)}"
-
-
-def symbols(text: str, special: Mapping[str, int]) -> str:
-    """The text in a rule: special tokens by id, all else as strings; "" for no text."""
-    return " ".join(_symbols(text, special))
-
-
-def _symbols(text: str, special: Mapping[str, int]) -> Iterator[str]:
-    position = 0
-    for start, end in Literals(special).find(text):
-        if start > position:
-            yield quoted(text[position:start])
-        yield f"<[{special[text[start:end]]}]>"
-        position = end
-    if rest := text[position:]:
-        yield quoted(rest)
-
-
-def quoted(text: str) -> str:
-    """A string of Lark."""
-    return json.dumps(text, ensure_ascii=False)

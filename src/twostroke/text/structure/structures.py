@@ -50,15 +50,14 @@ class Structures:
         Raises:
             InvalidParameter: no grammar can be made of it; `param` is the format's path.
         """
-        path = getattr(format, "path", "response_format")
-        grammars = Grammars((("answer", lark_of(format)),))
-        return self._maker(self._thoughtful(grammars, thinking, opened), path)
+        return self._maker(self._thoughtful(_answer(format), thinking, opened), _path(format))
 
     def tools(
         self,
         tags: Sequence[Tag],
         *,
         required: bool = False,
+        format: Format | None = None,
         parallel: bool = True,
         separator: str = "",
         thinking: Thinking | None = None,
@@ -66,29 +65,33 @@ class Structures:
     ) -> Callable[[], Grammar] | None:
         """Makes the grammars of answers that may call, or with `required` do nothing else, after a thought if any.
 
-        Without `parallel` at most one call is made, and it ends the answer; `separator` stands between calls alone.
-        None where nothing can be constrained: no tags, or a call that may be made has no trigger to know it by.
+        With a `format` an answer is either calls alone or a text of that format.  Without `parallel` at most one call
+        is made, and it ends the answer; `separator` stands between calls alone.  None where nothing can be
+        constrained: no tags, or calls in free text that nothing announces.
 
         Raises:
-            InvalidParameter: no grammar can be made of a tool's schema; `param` is the tag's path.
+            InvalidParameter: no grammar can be made of a tool's schema, or of the format; `param` is its path.
         """
-        if not tags or (not required and not all(tag.trigger for tag in tags)):
+        if not tags or (not required and format is None and not all(tag.trigger for tag in tags)):
             return None
         at_most = None if parallel else 1
-        grammars = (
-            only(tags, self._special, separator=separator, at_most=at_most)
-            if required
-            else free_text_then(tags, self._special, at_most=at_most)
-        )
+        if required or format is not None:
+            grammars = only(tags, self._special, separator=separator, at_most=at_most)
+        else:
+            grammars = free_text_then(tags, self._special, at_most=at_most)
+        if format is not None:
+            grammars = grammars.or_else(_answer(format))
         thoughtful = self._thoughtful(grammars, thinking, opened)
         if not self._known(thoughtful.text):
-            self._judge(tags)
+            self._judge(tags, format)
         return self._maker(thoughtful, "tools")
 
-    def _judge(self, tags: Sequence[Tag]) -> None:
-        """Each tag alone, so that a fault is told of the tool that has it."""
+    def _judge(self, tags: Sequence[Tag], format: Format | None) -> None:
+        """Each tag and the format alone, so that a fault is told of the one that has it."""
         for tag in tags:
             self._pristine(Grammars((("arguments", tag.lark),)).text, tag.path, keep=False)
+        if format is not None:
+            self._pristine(_answer(format).text, _path(format), keep=False)
 
     def _thoughtful(self, grammars: Grammars, thinking: Thinking | None, opened: bool) -> Grammars:
         return grammars if thinking is None else grammars.after(thinking, self._special, opened=opened)
@@ -137,6 +140,14 @@ def compiled(words: LLTokenizer, text: str, path: str) -> LLMatcher:
     if matcher.is_error():
         raise InvalidParameter(explained(matcher.get_error()), param=path)
     return matcher
+
+
+def _answer(format: Format) -> Grammars:
+    return Grammars((("answer", lark_of(format)),))
+
+
+def _path(format: Format) -> str:
+    return getattr(format, "path", "response_format")
 
 
 @singledispatch
