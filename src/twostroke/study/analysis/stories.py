@@ -44,7 +44,12 @@ def _failures(arm: str, table: Table) -> Iterator[Finding]:
     if reasons:
         failed = sum(count for _, count in reasons)
         said = "; ".join(f"{count} × {reason}" for reason, count in reasons)
-        yield Finding("warning", arm, f"{arm}: {failed} of {len(table.sent[arm])} requests failed ({said}).")
+        yield Finding(
+            "warning",
+            arm,
+            f"{arm}: {failed} of {len(table.sent[arm])} requests failed ({said}); their pairs are left out, so if slow "
+            "requests fail, this arm looks faster than it is.",
+        )
     if missing := table.missing(arm):
         yield Finding("note", arm, f"{arm}: {missing} requests that other arms have were not sent.")
 

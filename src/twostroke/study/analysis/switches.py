@@ -101,6 +101,8 @@ def _drafts(arm: Arm, records: tuple[Record, ...]) -> Iterator[Finding]:
                 f"{arm.name}: the server reports no drafts, so acceptance is unknown and not checked; only the time "
                 "per token can show that speculation did anything.",
             )
+    elif arm.speculation and not made and all(record.output_tokens <= 1 for record in records):
+        yield Finding("note", arm.name, f"{arm.name}: answers of one token leave nothing to draft.")
     elif arm.speculation and not kept:
         done = f"{made} drafts were made and none was accepted" if made else "no draft was made"
         yield Finding(
